@@ -1,0 +1,20 @@
+"""Every bound of the project, with its reason.  Code refers to these names, not to numbers."""
+
+from __future__ import annotations
+
+WORKERS_MAX = 64  # one OS process each; more would measure the machine, not the lock
+NODES_MAX = 9
+KEYS_MAX = 1024
+LINE_BYTES_MAX = 1 << 20  # one JSON line from a worker; larger means it prints something else
+ANOMALIES_MAX = 50  # listed per checker; the count is always exact
+RUN_TIME_MS_MAX = 6 * 60 * 60 * 1000
+
+WORKER_START_TIMEOUT_S = 20.0  # interpreter + import of the library on two busy cores
+WORKER_STOP_TIMEOUT_S = 3.0
+NODE_READY_TIMEOUT_S = 30.0
+COMPOSE_TIMEOUT_S = 180.0  # image builds are separate; this is start to healthy
+IMAGE_BUILD_TIMEOUT_S = 900.0
+HTTP_TIMEOUT_S = 5.0  # Toxiproxy and Engine calls on loopback take milliseconds
+PROBE_TIMEOUT_MS = 250  # an echo that takes longer counts as lost when proving a fault
+EVIDENCE_TIMEOUT_MS = 2_000  # how long a fault may take to show that it bit
+HEAL_TIMEOUT_MS = 10_000  # after undo: how long until the link or node must answer again

@@ -1,0 +1,166 @@
+"""Undo steps as plain data, so that any process can carry them out, even after a crash.
+
+A step is a JSON object with the field ``do``.  Every step is idempotent and says nothing when
+there is nothing to undo: the process is gone, the proxy is gone, the directory is gone.
+
+Trap: a pid may be reused.  ``signal`` and ``kill`` steps therefore carry the start time of the
+process (field 22 of /proc/PID/stat) and leave a process with another start time alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal as signals
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from harness.core import limits
+from harness.core.errors import HarnessError
+
+Step = dict[str, Any]
+
+
+def process_start_ticks(pid: int) -> int | None:
+    """Start time of a process in clock ticks since boot (proc(5), stat field 22), or None."""
+    fields = _stat_fields(pid)
+    return None if fields is None else int(fields[19])
+
+
+def process_state(pid: int) -> str | None:
+    """One letter as in ps (R, S, D, T = stopped, Z = zombie), or None if there is none."""
+    fields = _stat_fields(pid)
+    return None if fields is None else fields[0]
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command name stands in parentheses and may itself contain spaces and parentheses.
+    return text.rpartition(")")[2].split()
+
+
+def signal_step(pid: int, name: str = "CONT") -> Step:
+    """Sends a signal to one process."""
+    return {"do": "signal", "pid": pid, "start": process_start_ticks(pid), "signal": name}
+
+
+def kill_step(pid: int, *, group: bool = False) -> Step:
+    """Kills a process (or its whole process group) with SIGKILL."""
+    return {"do": "kill", "pid": pid, "start": process_start_ticks(pid), "group": group}
+
+
+def http_step(method: str, url: str, body: Any = None) -> Step:
+    """Calls a local HTTP API; 404 and an unreachable server count as done."""
+    return {"do": "http", "method": method, "url": url, "body": body}
+
+
+def argv_step(argv: list[str], *, env: dict[str, str] | None = None) -> Step:
+    """Runs a command (``docker compose down`` and the like); it must be idempotent."""
+    return {"do": "argv", "argv": argv, "env": env or {}}
+
+
+def remove_step(path: str) -> Step:
+    """Removes a directory tree."""
+    return {"do": "remove", "path": path}
+
+
+def perform(step: Step) -> str:
+    """Carries out one step and returns one line that says what was done.
+
+    Raises HarnessError with the reason when the step could not be done and should have been.
+    """
+    action = _ACTIONS.get(step.get("do", ""))
+    if action is None:
+        raise HarnessError(f"undo step of unknown kind: {json.dumps(step)}")
+    return action(step)
+
+
+def _same_process(step: Step) -> bool:
+    start = process_start_ticks(step["pid"])
+    return start is not None and (step.get("start") is None or step["start"] == start)
+
+
+def _signal(step: Step) -> str:
+    pid = step["pid"]
+    if not _same_process(step):
+        return f"process {pid} is gone"
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, getattr(signals, f"SIG{step['signal']}"))
+    return f"sent SIG{step['signal']} to process {pid}"
+
+
+def _kill(step: Step) -> str:
+    pid = step["pid"]
+    if not _same_process(step):
+        return f"process {pid} is gone"
+    with contextlib.suppress(ProcessLookupError):
+        if step.get("group"):
+            os.killpg(pid, signals.SIGKILL)
+        else:
+            os.kill(pid, signals.SIGKILL)
+    deadline = time.monotonic() + limits.WORKER_STOP_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if not _same_process(step) or process_state(pid) == "Z":
+            return f"killed process {pid}"
+        time.sleep(0.005)
+    raise HarnessError(f"process {pid} did not die within {limits.WORKER_STOP_TIMEOUT_S} s")
+
+
+def _http(step: Step) -> str:
+    method, url = step["method"], step["url"]
+    body = None if step.get("body") is None else json.dumps(step["body"]).encode()
+    request = urllib.request.Request(url, data=body, method=method)  # noqa: S310 - loopback only
+    if not url.startswith(("http://127.0.0.1:", "http://localhost:")):
+        raise HarnessError(f"undo step calls {url!r}, which is not on loopback")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=limits.HTTP_TIMEOUT_S):
+            return f"{method} {url}"
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return f"{method} {url}: nothing there"
+        raise HarnessError(f"{method} {url} answered {error.code}") from error
+    except (urllib.error.URLError, OSError):
+        return f"{method} {url}: server is gone"
+
+
+def _argv(step: Step) -> str:
+    argv = step["argv"]
+    try:
+        done = subprocess.run(
+            argv,
+            env={**os.environ, **step.get("env", {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limits.COMPOSE_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{' '.join(argv)}: {error}") from error
+    if done.returncode != 0:
+        raise HarnessError(f"{' '.join(argv)} failed: {done.stderr.strip()[-500:]}")
+    return " ".join(argv)
+
+
+def _remove(step: Step) -> str:
+    shutil.rmtree(step["path"], ignore_errors=True)
+    return f"removed {step['path']}"
+
+
+_ACTIONS = {
+    "signal": _signal,
+    "kill": _kill,
+    "http": _http,
+    "argv": _argv,
+    "remove": _remove,
+}
