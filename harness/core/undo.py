@@ -58,6 +58,18 @@ def kill_step(pid: int, *, group: bool = False) -> Step:
     return {"do": "kill", "pid": pid, "start": process_start_ticks(pid), "group": group}
 
 
+MARK_VARIABLE = "LOCKHAVOC_MARK"
+
+
+def kill_marked_step(mark: str) -> Step:
+    """Kills every process whose environment holds ``LOCKHAVOC_MARK=<mark>``.
+
+    It can be promised *before* the process exists, so that no crash of the harness falls into the
+    window between spawning and writing down the pid.
+    """
+    return {"do": "kill-marked", "mark": mark}
+
+
 def http_step(method: str, url: str, body: Any = None) -> Step:
     """Calls a local HTTP API; 404 and an unreachable server count as done."""
     return {"do": "http", "method": method, "url": url, "body": body}
@@ -115,12 +127,41 @@ def _kill(step: Step) -> str:
     raise HarnessError(f"process {pid} did not die within {limits.WORKER_STOP_TIMEOUT_S} s")
 
 
+def marked_processes(mark: str) -> list[int]:
+    """Pids of live processes of this user that carry the mark in their environment."""
+    needle = f"{MARK_VARIABLE}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:  # gone meanwhile, or not ours to read
+            continue
+        if needle in environment.split(b"\0") and process_state(int(entry.name)) != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def _kill_marked(step: Step) -> str:
+    # A killed process may just have forked, so look again until nobody is left.
+    for _ in range(5):
+        pids = marked_processes(step["mark"])
+        if not pids:
+            break
+        for pid in pids:
+            _kill(kill_step(pid))
+    else:
+        raise HarnessError(f"processes marked {step['mark']} keep coming back: {pids}")
+    return f"no process marked {step['mark']} is left"
+
+
 def _http(step: Step) -> str:
     method, url = step["method"], step["url"]
     body = None if step.get("body") is None else json.dumps(step["body"]).encode()
-    request = urllib.request.Request(url, data=body, method=method)  # noqa: S310 - loopback only
     if not url.startswith(("http://127.0.0.1:", "http://localhost:")):
         raise HarnessError(f"undo step calls {url!r}, which is not on loopback")
+    request = urllib.request.Request(url, data=body, method=method)  # noqa: S310 - checked above
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=limits.HTTP_TIMEOUT_S):
@@ -160,6 +201,7 @@ def _remove(step: Step) -> str:
 _ACTIONS = {
     "signal": _signal,
     "kill": _kill,
+    "kill-marked": _kill_marked,
     "http": _http,
     "argv": _argv,
     "remove": _remove,
