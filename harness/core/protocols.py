@@ -74,13 +74,25 @@ class Node(Machine, Protocol):
 
     def facts(self) -> Mapping[str, Any]:
         """What the server says of itself: for Redis ``run_id``, ``uptime_s``, ``keys``,
-        ``commands`` (total processed).  Raises HarnessError if it does not answer."""
+        ``commands`` (total processed), ``echoes`` (commands of the kind that ``probe`` sends, so
+        a counter that workers do not move), ``persistent`` (keeps data over a restart).
+        Raises HarnessError if it does not answer."""
+
+
+@runtime_checkable
+class Markable(Protocol):
+    """Optional power of a node: a mark among its data proves whether a restart kept them."""
+
+    def leave_mark(self, mark: str) -> None:
+        """Stores ``mark``; returns when it is as durable as any other acknowledged write."""
+
+    def has_mark(self, mark: str) -> bool: ...
 
 
 class Link(Protocol):
     """One way through one proxy: worker -> node."""
 
-    name: str  # also the proxy's name, e.g. "w0-redis"
+    name: str  # e.g. "w0-redis"; the proxy's own name may carry the run's name besides
     src: str  # name of the worker
     dst: str  # name of the node
     host: str
@@ -90,7 +102,11 @@ class Link(Protocol):
         """Steps that make the link clean from any process (remove toxics, enable)."""
 
     def add_toxic(self, kind: str, direction: Direction, attributes: Mapping[str, Any]) -> None:
-        """Adds a Toxiproxy toxic (latency, bandwidth, timeout, limit_data ...)."""
+        """Adds a Toxiproxy toxic (latency, bandwidth, timeout, limit_data ...); at most one of a
+        kind per direction."""
+
+    def remove_toxic(self, kind: str, direction: Direction) -> None:
+        """Removes that one toxic; nothing happens if it is not there."""
 
     def set_enabled(self, enabled: bool) -> None: ...
 
@@ -108,6 +124,9 @@ class WorkerHandle(Machine, Protocol):
     """A client worker; ``index`` counts from 0 and stays the same when it is started anew."""
 
     index: int
+
+    def start(self) -> None:
+        """Starts it anew if it is dead, else does nothing; returns when it can be seen running."""
 
 
 class Cluster(Protocol):

@@ -1,0 +1,93 @@
+"""A link: the way of one worker to one node, through its own proxy.
+
+    link = ProxyLink(api, name="w0-redis", src="w0", dst="redis", host="127.0.0.1", port=40001,
+                     echo=redis_probe.probe)
+    link.set_enabled(False); link.probe(250).outcome      # "refused"
+
+Traps: two toxics on one stream disturb each other: adding or removing one lets go a chunk that
+the neighbour holds back.  So faults ask ``toxics()`` first and never overlap on a link.  Ports are
+used again by the system, hence the proxy's name should carry the run's: an old ledger then finds
+nothing (404) instead of healing a stranger's link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from compose.toxiproxy import NotFoundError, ToxiproxyClient, toxic_name
+from harness.core.protocols import Direction, Probe
+from harness.core.undo import Step, http_step
+
+Echo = Callable[[str, int, int], Probe]
+"""echo(host, port, timeout_ms): the backend's own way to ask "are you there"."""
+
+# Kinds of toxics a link may carry.  The list is closed because undo steps name each one.
+TOXIC_KINDS = ("latency", "bandwidth", "timeout", "limit_data", "slow_close", "reset_peer")
+DIRECTIONS: tuple[Direction, ...] = ("upstream", "downstream")
+
+
+class ProxyLink:
+    """``harness.core.protocols.Link`` over one Toxiproxy proxy.
+
+    proxy: the proxy's name at the server, if it differs from the link's.
+    """
+
+    def __init__(
+        self,
+        api: ToxiproxyClient,
+        *,
+        name: str,
+        src: str,
+        dst: str,
+        host: str,
+        port: int,
+        echo: Echo,
+        proxy: str | None = None,
+    ) -> None:
+        self.name, self.src, self.dst = name, src, dst
+        self.host, self.port = host, port
+        self.proxy = proxy or name
+        self._api, self._echo = api, echo
+
+    def __repr__(self) -> str:
+        return f"ProxyLink({self.name}, {self.host}:{self.port})"
+
+    def undo(self) -> Sequence[Step]:
+        """DELETE of every toxic it may carry, then enable; each is nothing if not needed."""
+        url = f"{self._api.base_url}/proxies/{quote(self.proxy, safe='')}"
+        steps = [
+            http_step("DELETE", f"{url}/toxics/{toxic_name(kind, direction)}")
+            for kind in TOXIC_KINDS
+            for direction in DIRECTIONS
+        ]
+        return [*steps, http_step("POST", url, {"enabled": True})]
+
+    def add_toxic(self, kind: str, direction: Direction, attributes: Mapping[str, Any]) -> None:
+        """Adds a toxic; ValueError for a kind outside TOXIC_KINDS, ConflictError if there."""
+        if kind not in TOXIC_KINDS:
+            raise ValueError(f"toxic kind {kind!r}: must be one of {', '.join(TOXIC_KINDS)}")
+        self._api.add_toxic(self.proxy, kind=kind, stream=direction, attributes=attributes)
+
+    def remove_toxic(self, kind: str, direction: Direction) -> None:
+        with contextlib.suppress(NotFoundError):
+            self._api.delete_toxic(self.proxy, toxic_name(kind, direction))
+
+    def set_enabled(self, enabled: bool) -> None:
+        self._api.set_enabled(self.proxy, enabled)
+
+    def clear(self) -> None:
+        for toxic in self._api.toxics(self.proxy):
+            with contextlib.suppress(NotFoundError):
+                self._api.delete_toxic(self.proxy, toxic["name"])
+        self._api.set_enabled(self.proxy, True)
+
+    def toxics(self) -> Sequence[Mapping[str, Any]]:
+        state = self._api.proxy(self.proxy)
+        disabled = [] if state["enabled"] else [{"enabled": False}]
+        return [*disabled, *state["toxics"]]
+
+    def probe(self, timeout_ms: int) -> Probe:
+        return self._echo(self.host, self.port, timeout_ms)
