@@ -1,0 +1,20 @@
+"""Lock libraries that can be put under test: name -> ``clients.libraries.Library``.
+
+One line per library; nothing is imported until it is used.  Third parties add theirs by an entry
+point in the group ``lockhavoc.librarys`` whose value is a ``Library`` object.
+"""
+
+from __future__ import annotations
+
+from harness.core.registry import Registry
+
+LIBRARIES = Registry(
+    "library",
+    {
+        # Right ones.
+        "redis-py": "clients.libraries:REDIS_PY",
+        "redis-py-asyncio": "clients.libraries:REDIS_PY_ASYNCIO",
+        "redis-py-fenced": "clients.libraries:REDIS_PY_FENCED",
+        # Deliberately broken ones (canaries): one line each, objects in clients/broken/.
+    },
+)
