@@ -18,3 +18,8 @@ HTTP_TIMEOUT_S = 5.0  # Toxiproxy and Engine calls on loopback take milliseconds
 PROBE_TIMEOUT_MS = 250  # an echo that takes longer counts as lost when proving a fault
 EVIDENCE_TIMEOUT_MS = 2_000  # how long a fault may take to show that it bit
 HEAL_TIMEOUT_MS = 10_000  # after undo: how long until the link or node must answer again
+ORACLE_OPS_MAX = 16  # brute force: 10 take milliseconds, 16 at worst seconds, beyond is folly
+
+EDN_DEPTH_MAX = 100  # Jepsen's ops nest about five levels; more is hostile or not a history
+EDN_STRING_BYTES_MAX = 16 << 20  # a string without an end would else swallow the whole file
+PROBLEMS_MAX = 20  # malformed lines listed in one message; the rest is counted

@@ -1,0 +1,138 @@
+"""Data: register with compare-and-set, key-value store, fenced resource.
+
+    Cas(initial=None):  read, write, cas [from, to]
+    Kv():               get, put, append on strings; every key starts as ""
+    Store():            a write is accepted iff its token >= the greatest accepted so far
+
+What a read saw is the value of its completion; ``{"value": v}`` stands for ``v``, and a cas may be
+``{"from": u, "to": v}`` too.  A read of unknown outcome says nothing.  A refused cas says nothing,
+unless its error is *mismatch* or the model was made with ``failed_cas_observes=True`` (recorded
+etcd logs need that): then the value was not ``from`` at some moment of the call.
+
+Trap: tokens may be greater than 2**53, so they must never pass through a float; a write without a
+token is malformed for the fenced resource, and such a history is not judged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.models.base import MISMATCH, STALE, Model, freeze, integer, observed
+from harness.core.errors import UserError
+from harness.core.history import Interval, Op, Type
+
+READ, WRITE, CAS, DIFFERS = "read", "write", "cas", "differs"
+CAS_F: dict[str, str] = {"read": READ, "write": WRITE, "cas": CAS}
+KV_F: dict[str, str] = {"get": "get", "put": "put", "append": "append"}
+
+
+def payload(event: Op | None) -> Any:
+    """The bare value of an event: what stands under ``value`` if it is an object with that."""
+    value = None if event is None else event.value
+    return value["value"] if isinstance(value, dict) and "value" in value else value
+
+
+class Cas(Model):
+    """One register.  State: its value, frozen (a marker stands for null, which None cannot)."""
+
+    name = "cas"
+
+    def __init__(self, *, initial: Any = None, failed_cas_observes: bool = False) -> None:
+        self.init = _held(initial)
+        self.failed_cas_observes = failed_cas_observes
+
+    def prepare(self, op: Interval) -> Any:
+        f = CAS_F.get(op.invoke.f)
+        outcome = op.outcome
+        if f is None:
+            return None
+        if f == READ:
+            return (READ, _held(payload(op.complete)), None) if outcome == Type.OK else None
+        if f == WRITE:
+            return None if outcome == Type.FAIL else (WRITE, None, _held(payload(op.invoke)))
+        if outcome == Type.FAIL and not (self.failed_cas_observes or observed(op) == MISMATCH):
+            return None
+        old, new = _pair(op)
+        return (DIFFERS if outcome == Type.FAIL else CAS, _held(old), _held(new))
+
+    def step(self, state: Any, op: Any) -> Any:
+        f, old, new = op
+        if f == WRITE:
+            return new
+        if f == DIFFERS:
+            return state if state != old else None
+        if state != old:
+            return None
+        return state if f == READ else new
+
+
+def _held(value: Any) -> Any:
+    return ("null",) if value is None else freeze(value)
+
+
+def _pair(op: Interval) -> tuple[Any, Any]:
+    value = payload(op.invoke)
+    if isinstance(value, dict) and "from" in value and "to" in value:
+        return value["from"], value["to"]
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return value[0], value[1]
+    raise UserError(
+        f"cas at index {op.invoke.index}: value is {value!r}, it must be a pair [from, to]"
+    )
+
+
+class Kv(Model):
+    """A string under each key.  State: the string."""
+
+    name = "kv"
+    init: Any = ""
+
+    def prepare(self, op: Interval) -> Any:
+        f = KV_F.get(op.invoke.f)
+        if f is None or op.outcome == Type.FAIL:
+            return None
+        if f == "get":
+            return (f, _text(op.complete)) if op.outcome == Type.OK else None
+        return f, _text(op.invoke)
+
+    def step(self, state: Any, op: Any) -> Any:
+        f, text = op
+        if f == "get":
+            return state if state == text else None
+        return text if f == "put" else state + text
+
+
+def _text(event: Op | None) -> str:
+    value = payload(event)
+    return "" if value is None else str(value)
+
+
+class Store(Model):
+    """A fenced resource.  State: the greatest token accepted, or () before the first.
+
+    *stale* is a guard: some greater token was accepted before.
+    """
+
+    name = "store"
+    init: Any = ()
+
+    def prepare(self, op: Interval) -> Any:
+        if op.invoke.f != "write":
+            return None
+        refused = op.outcome == Type.FAIL
+        if refused and observed(op) != STALE:
+            return None
+        token = integer(op.field("token"))
+        if token is None:
+            raise UserError(
+                f"write at index {op.invoke.index}: token is {op.field('token')!r}, a fenced "
+                "resource needs an integer (is this history of an unfenced resource?)"
+            )
+        return refused, token
+
+    def step(self, state: Any, op: Any) -> Any:
+        refused, token = op
+        newer = state != () and state > token
+        if refused:
+            return state if newer else None
+        return None if newer else token
