@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -101,8 +101,18 @@ class Interval(msgspec.Struct, frozen=True):
         return None
 
 
+class LineNumbers(Protocol):
+    """Line in the file (from 1) of the event at a position of the history (from 0)."""
+
+    def __getitem__(self, position: int, /) -> int: ...
+
+
 class History:
-    """A list of events with its header.  ``torn``: the last line of the file was incomplete."""
+    """A list of events with its header.  ``torn``: the last line of the file was incomplete.
+
+    ``lines`` is set by the readers of text files, so that a message can name the line of an
+    event: ``line(position)``.
+    """
 
     def __init__(
         self, ops: Iterable[Op], header: Header | None = None, *, torn: bool = False
@@ -110,6 +120,7 @@ class History:
         self.ops = list(ops)
         self.header = header or Header()
         self.torn = torn
+        self.lines: LineNumbers | None = None
         self._intervals: list[Interval] | None = None
 
     def __len__(self) -> int:
@@ -117,6 +128,10 @@ class History:
 
     def __iter__(self) -> Iterator[Op]:
         return iter(self.ops)
+
+    def line(self, position: int) -> int | None:
+        """Line of the file on which the event at ``position`` stands, None if not from a file."""
+        return None if self.lines is None else self.lines[position]
 
     def intervals(self) -> list[Interval]:
         """Client operations as intervals, in order of invocation (cached; nemesis left out)."""
