@@ -23,3 +23,4 @@ ORACLE_OPS_MAX = 16  # brute force: 10 take milliseconds, 16 at worst seconds, b
 EDN_DEPTH_MAX = 100  # Jepsen's ops nest about five levels; more is hostile or not a history
 EDN_STRING_BYTES_MAX = 16 << 20  # a string without an end would else swallow the whole file
 PROBLEMS_MAX = 20  # malformed lines listed in one message; the rest is counted
+LOOK_AGAIN_MS = 5  # between two looks for proof; a signal takes effect within a millisecond

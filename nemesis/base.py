@@ -1,0 +1,260 @@
+"""What the faults share: finding targets, waiting for proof, putting proofs together.
+
+A fault file then holds only what is its own:
+
+    class Sever(LinkFault):
+        kind, summary = "sever", "..."
+        def inject(self, world, targets): ...
+        def _bit(self, world, link): return Evidence(...)   # asked again until true or too late
+        def heal(self, world, targets): ...
+
+Traps: no clock but ``world.clock`` (in the simulation it is virtual and moved on by probes); a
+fault object lives for one injection, so it may keep on ``self`` what it saw before it acted;
+``bit`` needs every target, because half a fault is not the fault that was asked for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from harness.core import limits
+from harness.core.clock import ms
+from harness.core.errors import HarnessError
+from harness.core.protocols import Evidence, Link, Node, Status, WorkerHandle, World
+from harness.core.undo import Step
+from nemesis.params import Parameter, settle
+
+
+class _Named(Protocol):
+    name: str
+
+
+T = TypeVar("T", bound=_Named)
+
+
+class BaseFault(ABC):
+    """Parameters, capabilities and the waiting of every fault.
+
+    parameters: the table that scenarios are validated against.  runtimes: where it works.
+    """
+
+    kind: str
+    acts_on: str
+    summary: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    runtimes: ClassVar[tuple[str, ...]] = ("docker", "process", "sim")
+
+    def __init__(self, **params: Any) -> None:
+        self.params = settle(type(self), params)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.params})"
+
+    def can(self, world: World) -> str | None:
+        if world.runtime not in self.runtimes:
+            return (
+                f"fault {self.kind!r} cannot be done in the {world.runtime!r} runtime; "
+                f"it works in: {', '.join(self.runtimes)}"
+            )
+        return None
+
+    @abstractmethod
+    def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]: ...
+
+    @abstractmethod
+    def inject(self, world: World, targets: Sequence[str]) -> None: ...
+
+    @abstractmethod
+    def evidence(self, world: World, targets: Sequence[str]) -> Evidence: ...
+
+    @abstractmethod
+    def heal(self, world: World, targets: Sequence[str]) -> None: ...
+
+    @abstractmethod
+    def healed(self, world: World, targets: Sequence[str]) -> Evidence: ...
+
+
+class MachineFault(BaseFault):
+    """Base of faults on workers and nodes; remembers who each was before the fault."""
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._before: dict[str, Status] = {}
+
+    def _remember(self, machine: WorkerHandle | Node) -> None:
+        """Notes state and identity; HarnessError if it is not running (nothing to hit)."""
+        status = machine.status()
+        if status.state != "running":
+            raise HarnessError(
+                f"{self.kind}: {machine.name} is {status.state}, so the fault would prove "
+                "nothing; keep faults on one target apart in time"
+            )
+        self._before[machine.name] = status
+
+    def _is_new(self, name: str, status: Status) -> bool:
+        return name in self._before and status.identity != self._before[name].identity
+
+
+class WorkerFault(MachineFault):
+    """Base of faults on workers; targets are names of workers."""
+
+    acts_on = "worker"
+
+    def _workers(self, world: World, targets: Sequence[str]) -> list[WorkerHandle]:
+        return pick(world.workers, targets, "worker")
+
+
+class NodeFault(MachineFault):
+    """Base of faults on servers; targets are names of nodes."""
+
+    acts_on = "node"
+
+    def _nodes(self, world: World, targets: Sequence[str]) -> list[Node]:
+        return pick(world.cluster.nodes.values(), targets, "node")
+
+    def healed(self, world: World, targets: Sequence[str]) -> Evidence:
+        return prove(world, self._nodes(world, targets), node_answers, limits.HEAL_TIMEOUT_MS)
+
+
+class LinkFault(BaseFault):
+    """Base of faults on links; targets are names of links."""
+
+    acts_on = "link"
+
+    def _links(self, world: World, targets: Sequence[str]) -> list[Link]:
+        return pick(world.cluster.links, targets, "link")
+
+    def _clean_links(self, world: World, targets: Sequence[str]) -> list[Link]:
+        """The targets; HarnessError if one is not clean.
+
+        Two toxics on a stream disturb each other (compose/links.py), and a fault that finds
+        another's effect would take it for its own.
+        """
+        links = self._links(world, targets)
+        for link in links:
+            toxics = link.toxics()
+            if toxics:
+                raise HarnessError(
+                    f"{self.kind}: link {link.name} is not clean ({describe(toxics)}); "
+                    "keep faults on one link apart in time"
+                )
+        return links
+
+    def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]:
+        return [step for link in self._links(world, targets) for step in link.undo()]
+
+    def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
+        def bit(link: Link) -> Evidence:
+            return self._bit(world, link)
+
+        return prove(world, self._links(world, targets), bit, limits.EVIDENCE_TIMEOUT_MS)
+
+    @abstractmethod
+    def _bit(self, world: World, link: Link) -> Evidence:
+        """One look at one link; it is taken again until it is true or the time is over."""
+
+    def healed(self, world: World, targets: Sequence[str]) -> Evidence:
+        return prove(world, self._links(world, targets), _link_clean, limits.HEAL_TIMEOUT_MS)
+
+
+def pick(things: Iterable[T], names: Sequence[str], what: str) -> list[T]:
+    """The things of these names, in the order of the names; HarnessError for a stranger."""
+    by_name = {thing.name: thing for thing in things}
+    strangers = [name for name in names if name not in by_name]
+    if strangers:
+        raise HarnessError(
+            f"no {what} named {', '.join(strangers)}; there are: {', '.join(by_name) or 'none'}"
+        )
+    return [by_name[name] for name in names]
+
+
+def prove(
+    world: World, things: Sequence[T], look: Callable[[T], Evidence], timeout_ms: int
+) -> Evidence:
+    """Looks at each thing until it shows what it should, ``timeout_ms`` for all together.
+
+    ``bit`` if every one does; facts: {name: its facts}.  A HarnessError of a look counts as
+    "not yet".
+    """
+    deadline_ns = world.clock.now() + ms(timeout_ms)
+    found: dict[str, Evidence] = {}
+    for thing in things:
+        found[thing.name] = _look_until(world, thing, look, deadline_ns)
+    return merge(found)
+
+
+def _look_until(
+    world: World, thing: T, look: Callable[[T], Evidence], deadline_ns: int
+) -> Evidence:
+    while True:
+        try:
+            seen = look(thing)
+        except HarnessError as error:
+            seen = Evidence(False, str(error))
+        now_ns = world.clock.now()
+        if seen.bit or now_ns >= deadline_ns:
+            return seen
+        world.clock.sleep_until(min(deadline_ns, now_ns + ms(limits.LOOK_AGAIN_MS)))
+
+
+def merge(found: Mapping[str, Evidence]) -> Evidence:
+    """One evidence out of those of the targets; of no target at all it is false."""
+    says = "; ".join(f"{name}: {evidence.says}" for name, evidence in found.items())
+    return Evidence(
+        bool(found) and all(evidence.bit for evidence in found.values()),
+        says or "no target, so nothing was done",
+        {name: evidence.facts for name, evidence in found.items()},
+    )
+
+
+def each(things: Sequence[T], act: Callable[[T], None]) -> None:
+    """Acts on every thing, also after one failed; then one HarnessError with all reasons."""
+    failures = []
+    for thing in things:
+        try:
+            act(thing)
+        except HarnessError as error:
+            failures.append(f"{thing.name}: {error}")
+    if failures:
+        raise HarnessError("; ".join(failures))
+
+
+def node_answers(node: Node) -> Evidence:
+    """Running by the system's word and answering an echo."""
+    status, probe = node.status(), node.probe(limits.PROBE_TIMEOUT_MS)
+    return Evidence(
+        status.state == "running" and probe.outcome == "answered",
+        f"server is {status.state}, echo {probe.outcome}",
+        {"state": status.state, "identity": status.identity, "echo": probe.outcome},
+    )
+
+
+def _link_clean(link: Link) -> Evidence:
+    toxics, probe = link.toxics(), link.probe(limits.PROBE_TIMEOUT_MS)
+    return Evidence(
+        not toxics and probe.outcome == "answered",
+        f"link {describe(toxics)}, echo {probe.outcome}",
+        {"toxics": [dict(toxic) for toxic in toxics], "echo": probe.outcome},
+    )
+
+
+def describe(toxics: Sequence[Mapping[str, Any]]) -> str:
+    """Toxics in words: "clean", "disabled" or "latency upstream"."""
+    words = [
+        "disabled" if toxic.get("enabled") is False else f"{toxic['type']} {toxic['stream']}"
+        for toxic in toxics
+    ]
+    return ", ".join(words) or "clean"
+
+
+def carries(link: Link, kind: str, *directions: str) -> bool:
+    """True if the proxy lists toxics of this kind on exactly these streams."""
+    listed = [toxic["stream"] for toxic in link.toxics() if toxic.get("type") == kind]
+    return sorted(listed) == sorted(directions)
+
+
+def server_of(world: World, link: Link) -> Node:
+    """The node behind a link."""
+    return pick(world.cluster.nodes.values(), [link.dst], "node")[0]

@@ -1,0 +1,68 @@
+"""cut-reply: the request arrives and is carried out, the answer never comes.
+
+The client does not know whether it holds the lock: the outcome that clients handle worst.  With
+``how = "close"`` the connection ends where the answer should have been, with ``"silence"`` the
+answer is thrown away and the client waits until its own time-out.  Proof: the server's count of
+echoes went up while the echo through the link got no answer.
+
+Traps: a lost answer stays lost, also after the heal, and with ``silence`` the heal closes the
+connections that lost one (Toxiproxy's ``timeout`` toxic).  Latency would be no cut: it delivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from harness.core import limits
+from harness.core.protocols import Evidence, Link, World
+from nemesis.base import LinkFault, carries, each, server_of
+from nemesis.counting import echoes
+from nemesis.params import Parameter
+
+# how -> toxic, its attributes, what an echo must see
+_HOW: dict[str, tuple[str, dict[str, Any], str]] = {
+    "close": ("limit_data", {"bytes": 0}, "closed"),
+    "silence": ("timeout", {"timeout": 0}, "silent"),
+}
+
+
+class CutReply(LinkFault):
+    """Lets requests through and drops every answer."""
+
+    kind = "cut-reply"
+    summary = "lets requests arrive and keeps every answer from the client"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "how",
+            str,
+            "",
+            "close",
+            "what the client sees instead of the answer: a closed connection or nothing",
+            choices=tuple(_HOW),
+        ),
+    )
+
+    def inject(self, world: World, targets: Sequence[str]) -> None:
+        toxic, attributes, _ = _HOW[self.params["how"]]
+        for link in self._clean_links(world, targets):
+            link.add_toxic(toxic, "downstream", attributes)
+
+    def _bit(self, world: World, link: Link) -> Evidence:
+        toxic, _, wanted = _HOW[self.params["how"]]
+        node = server_of(world, link)
+        listed = carries(link, toxic, "downstream")
+        before = echoes(node)
+        probe = link.probe(limits.PROBE_TIMEOUT_MS)
+        arrived = echoes(node) - before
+        return Evidence(
+            listed and probe.outcome == wanted and arrived >= 1,
+            f"request arrived {arrived} times, its answer did not: echo {probe.outcome}"
+            if arrived
+            else f"request did not arrive, echo {probe.outcome}",
+            {"echo": probe.outcome, "arrived": arrived, "listed": listed},
+        )
+
+    def heal(self, world: World, targets: Sequence[str]) -> None:
+        toxic, _, _ = _HOW[self.params["how"]]
+        each(self._links(world, targets), lambda link: link.remove_toxic(toxic, "downstream"))
