@@ -17,6 +17,7 @@ Source: the specification at github.com/edn-format/edn.
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from harness.core.limits import EDN_DEPTH_MAX, EDN_STRING_BYTES_MAX
 class EdnError(ValueError):
     """The text is not EDN.
 
-    ``line`` counts from 1.  ``ended``: the text stopped inside a form, which began at ``line``.
+    ``line`` counts from 1.  ``ended``: the text stopped inside a form or a token.
     """
 
     def __init__(self, says: str, line: int, *, ended: bool = False) -> None:
@@ -43,6 +44,11 @@ class Keyword(str):
 
     def __repr__(self) -> str:
         return f":{self!s}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _keyword(name: str) -> Keyword:
+    return Keyword(name)
 
 
 class EdnSet(list[Any]):
@@ -69,7 +75,7 @@ _TOKEN = re.compile(
     | (?P<unended>")
     | \\(?P<char>[^\s,;"()\[\]{}]+|\S)
     | (?P<discard>\#_)
-    | (?P<special>\#\#[A-Za-z]+)
+    | (?P<special>\#\#-?[A-Za-z]+)
     | \#(?P<tag>[A-Za-z][^\s,;"()\[\]{}]*)
     | (?P<comment>;[^\n]*)
     | (?P<symbol>[^\s,;"()\[\]{}\#\\:][^\s,;"()\[\]{}]*)
@@ -86,6 +92,8 @@ _CHARS = {"newline": "\n", "space": " ", "tab": "\t", "return": "\r"}
 _SPECIAL = {"##Inf": float("inf"), "##-Inf": float("-inf"), "##NaN": float("nan")}
 _WORDS = {"nil": None, "true": True, "false": False}
 _CLOSE = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_HALF_TOKENS = frozenset({":", "#", "##", "##-", "\\"})  # what a cut can leave at the end
+_SIMPLE = frozenset({"keyword", "string", "number"})
 _DISCARD = object()
 
 
@@ -116,24 +124,45 @@ class Reader:
                 return
             text, line = "".join(self._carry), self._carry_line
             self._carry = []
-        top = self._stack[0][2]
+        stack = self._stack
+        top = stack[0][2]
         position = 0
         scan = _TOKEN.scanner(text).match  # type: ignore[attr-defined]  # not in typeshed
         while (match := scan()) is not None:
             position = match.end()
-            if match.lastgroup == "unended":
+            kind = match.lastgroup
+            frame = stack[-1]
+            if kind in _SIMPLE and len(stack) > 1 and not frame[3]:
+                # Nine tokens of ten; the general way below does the same, three times slower.
+                found = match.group(kind)
+                if kind == "keyword":
+                    frame[2].append(_keyword(found))
+                    continue
+                if kind == "string" and "\\" not in found:
+                    frame[2].append(found)
+                    continue
+                if kind == "number" and found.isdecimal() and len(found) < 19 and found[0] != "0":
+                    frame[2].append(int(found))
+                    continue
+            if kind == "unended":
                 self._carry, self._carry_line = [text[match.end() - 1 :]], line
-                if len(self._stack) == 1 and not self._stack[0][3]:
+                if len(stack) == 1 and not stack[0][3]:
                     self._form_line = line
                 self._check_carry()
                 break
-            self._token(match.lastgroup, match.group(match.lastgroup), line)
+            try:
+                self._token(str(kind), match.group(str(kind)), line)
+            except EdnError as error:
+                # A token at the very end may be half a token: ``1.5e``, ``\\u00``.
+                error.ended = position == len(text) and kind not in ("open", "close")
+                raise
             if top:
                 yield self._form_line, top.pop()
         else:
             rest = _BLANK.match(text, position)
             if rest is not None and rest.end() != len(text):
-                raise EdnError(f"cannot read {text[rest.end() :][:20]!r}", line)
+                left = text[rest.end() :]
+                raise EdnError(f"cannot read {left[:20]!r}", line, ended=left in _HALF_TOKENS)
 
     def end(self) -> None:
         """Raises EdnError if the text ended inside a form."""
@@ -202,8 +231,11 @@ class Reader:
 def _mapping(items: list[Any], line: int) -> dict[Any, Any]:
     if len(items) % 2:
         raise EdnError("a map with a key that has no value", line)
-    keys = [freeze(key) for key in items[::2]]
-    found = dict(zip(keys, items[1::2], strict=True))
+    keys, values = items[::2], items[1::2]
+    try:
+        found = dict(zip(keys, values, strict=True))
+    except TypeError:
+        found = dict(zip(map(freeze, keys), values, strict=True))
     if len(found) != len(keys):
         raise EdnError("a map with the same key twice", line)
     return found

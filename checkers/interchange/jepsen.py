@@ -39,6 +39,7 @@ from harness.core.history import NEMESIS, OBSERVATIONS, Header, History, Op, Typ
 HEADER_COMMENT = "; lockhavoc-header "
 _TYPES = frozenset(Type)
 _FIELDS = ("index", "time", "type", "process", "f", "value", "key", "error", "extra")
+_KNOWN = frozenset(_FIELDS)
 
 
 class Pair:
@@ -160,7 +161,7 @@ def _error(found: Any) -> str | None:
 
 
 def _extra(form: Mapping[Any, Any]) -> dict[str, Any]:
-    extra = {_text(k): plain(v) for k, v in form.items() if k not in _FIELDS}
+    extra = {_text(k): plain(v) for k, v in form.items() if k not in _KNOWN}
     nested = form.get("extra")
     if isinstance(nested, dict):
         extra.update(plain(nested))

@@ -124,11 +124,12 @@ def _explain(line: bytes, error: Exception) -> str:
     """What is wrong with a line, with the rule and the fix."""
     if isinstance(error, RecursionError):
         return "nested too deeply to be an event; write the value flat"
-    if not isinstance(error, msgspec.ValidationError):
-        shown = line[:60].decode("utf-8", "backslashreplace").rstrip()
-        return f"not JSON ({error}): {shown!r}; each line must be one JSON object"
     says = str(error)
-    found = msgspec.json.decode(line)
+    try:
+        found = msgspec.json.decode(line)
+    except msgspec.DecodeError as syntax:
+        shown = line[:60].decode("utf-8", "backslashreplace").rstrip()
+        return f"not JSON ({syntax}): {shown!r}; each line must be one JSON object"
     if not isinstance(found, dict):
         return f"a JSON {_kind(found)}, must be an object with the fields of an event"
     for name, rule in _RULES.items():
