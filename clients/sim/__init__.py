@@ -1,0 +1,1 @@
+"""A lock service, its network and its clients in virtual time (see ``world.build``)."""
