@@ -13,6 +13,8 @@ WORKER_START_TIMEOUT_S = 20.0  # interpreter + import of the library on two busy
 WORKER_STOP_TIMEOUT_S = 3.0
 NODE_READY_TIMEOUT_S = 30.0
 COMPOSE_TIMEOUT_S = 180.0  # image builds are separate; this is start to healthy
+ENGINE_TIMEOUT_S = 20.0  # one call to the Engine; a kill or start takes 0.4 s on an idle machine
+ENGINE_ANSWER_TIMEOUT_S = 1.0  # is there an Engine at all; it answers a ping in milliseconds
 IMAGE_BUILD_TIMEOUT_S = 900.0
 HTTP_TIMEOUT_S = 5.0  # Toxiproxy and Engine calls on loopback take milliseconds
 PROBE_TIMEOUT_MS = 250  # an echo that takes longer counts as lost when proving a fault
@@ -24,3 +26,5 @@ EDN_DEPTH_MAX = 100  # Jepsen's ops nest about five levels; more is hostile or n
 EDN_STRING_BYTES_MAX = 16 << 20  # a string without an end would else swallow the whole file
 PROBLEMS_MAX = 20  # malformed lines listed in one message; the rest is counted
 LOOK_AGAIN_MS = 5  # between two looks for proof; a signal takes effect within a millisecond
+
+OVERLAPS_MAX = 1_000  # pairs of believed windows looked at per key; one is enough to convict

@@ -1,0 +1,112 @@
+"""``docker compose`` by subprocess: the client is the contract, a library would only wrap it.
+
+    project = Project("lockhavoc-1a2b3c", FILES / "redis-single.yaml", {"RELEASE": "trixie"})
+    project.up(timeout_s=60)
+    project.down()
+
+Traps: without ``-p`` two runs share one project and tear down each other · ``up --wait`` without
+``--wait-timeout`` waits for ever for a container that is never healthy · the reason of a failure
+stands in stderr and in the containers' logs, both gone after ``down``, so they are read before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import compose.docker_undo as undo
+from harness.core import limits
+from harness.core.errors import HarnessError
+from harness.core.undo import Step, argv_step
+
+FILES = Path(__file__).parent / "files"
+TAIL_CHARS = 2_000
+
+
+class ComposeError(HarnessError):
+    """``docker compose`` failed; ``stderr`` is all that it said."""
+
+    def __init__(self, message: str, stderr: str) -> None:
+        super().__init__(message)
+        self.stderr = stderr
+
+    @property
+    def port_taken(self) -> bool:
+        """True if the Engine could not publish a port because somebody else has it."""
+        return any(
+            text in self.stderr for text in ("port is already allocated", "address already in use")
+        )
+
+
+def undo_steps(project: str) -> list[Step]:
+    """Steps that remove all of a project from any process; promised before it is created."""
+    return [argv_step([sys.executable, undo.__file__, "down", project])]
+
+
+def unpause_step(container_id: str) -> Step:
+    """Step that unpauses a container if it is there and paused."""
+    return argv_step([sys.executable, undo.__file__, "unpause", container_id])
+
+
+class Project:
+    """One Compose project: a name, a file and the environment that fills in the file."""
+
+    def __init__(self, name: str, file: Path, env: Mapping[str, str]) -> None:
+        self.name = name
+        self.file = file
+        self.env = dict(env)
+
+    def up(self, *, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> None:
+        """Creates and starts everything; returns when all health checks pass.
+
+        Raises ComposeError with the end of stderr and of the logs of what failed.
+        """
+        wait = ["--wait", "--wait-timeout", str(int(timeout_s))]
+        try:
+            self.run("up", "-d", "--no-build", "--pull", "never", *wait, timeout_s=timeout_s + 30)
+        except ComposeError as error:
+            if error.port_taken:
+                raise
+            raise ComposeError(f"{error}\n{self._last_words()}", error.stderr) from error
+
+    def down(self) -> None:
+        """Removes containers, networks and volumes and makes sure that nothing is left."""
+        # A file that is gone or broken must not keep us from removing what it made.
+        with contextlib.suppress(ComposeError):
+            self.run("down", "-v", "--remove-orphans", "--timeout", "1")
+        try:
+            undo.remove_project(self.name)
+        except undo.UndoError as error:
+            raise HarnessError(str(error)) from error
+
+    def run(self, *args: str, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> str:
+        """Standard output of ``docker compose … args``; ComposeError if it fails."""
+        argv = ["docker", "compose", "-p", self.name, "-f", str(self.file), *args]
+        try:
+            done = subprocess.run(
+                argv,
+                env={**os.environ, "COMPOSE_ANSI": "never", **self.env},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ComposeError(f"{' '.join(argv)}: took longer than {timeout_s} s", "") from error
+        except OSError as error:
+            raise ComposeError(f"{' '.join(argv)}: {error}", "") from error
+        if done.returncode != 0:
+            text = done.stderr.strip()
+            raise ComposeError(f"docker compose {args[0]} failed: {text[-TAIL_CHARS:]}", text)
+        return done.stdout
+
+    def _last_words(self) -> str:
+        try:
+            return "logs of the containers:\n" + self.run("logs", "--no-color", "--tail", "20")
+        except ComposeError as error:
+            return f"and their logs could not be read: {error}"

@@ -1,0 +1,132 @@
+"""Undo for the docker runtime, as a program that needs nothing but Python and the docker client.
+
+    python compose/docker_undo.py down lockhavoc-1a2b3c     # containers, networks and volumes
+    python compose/docker_undo.py unpause 4f5e…             # a container, if it is paused
+    python compose/docker_undo.py list                      # what runs of lockhavoc left behind
+
+Why a file of its own that imports no other: the ledger names it by path, so that ``heal`` works
+from any folder and any process, also when the run's Compose file is gone.
+
+Every command is idempotent: what is not there any more counts as undone.  Traps: ``docker
+unpause`` fails on a container that is not paused, and ``docker rm`` on one that is gone; so after
+a failure the state is read back, and only that decides.  Things are found by Compose's labels,
+never by name.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROJECT_LABEL = "com.docker.compose.project"
+OWN_LABEL = "lockhavoc"
+CALL_TIMEOUT_S = 60.0
+PASSES_MAX = 5
+
+# kind -> (argv that lists ids, argv that removes).  Order matters: a volume or network in use by
+# a container cannot be removed.
+KINDS: dict[str, tuple[list[str], list[str]]] = {
+    "container": (["ps", "-aq", "--no-trunc"], ["rm", "-f", "-v"]),
+    "network": (["network", "ls", "-q", "--no-trunc"], ["network", "rm"]),
+    "volume": (["volume", "ls", "-q"], ["volume", "rm", "-f"]),
+}
+
+
+class UndoError(Exception):
+    """Something should have been undone and was not; the message says what and why."""
+
+
+def docker(*args: str) -> str:
+    """Standard output of one docker call; UndoError with its stderr if it fails."""
+    try:
+        done = subprocess.run(
+            ["docker", *args],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=CALL_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UndoError(f"docker {' '.join(args)}: {error}") from error
+    if done.returncode != 0:
+        raise UndoError(f"docker {' '.join(args)}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+def leftovers(label: str) -> dict[str, list[str]]:
+    """Ids of what carries ``label`` ("key" or "key=value"): {"container": [...], ...}."""
+    return {
+        kind: docker(*listing, "--filter", f"label={label}").split()
+        for kind, (listing, _) in KINDS.items()
+    }
+
+
+def remove_project(project: str) -> int:
+    """Removes every container, network and volume of a Compose project; returns how many.
+
+    Raises UndoError if something is still there afterwards.
+    """
+    label = f"{PROJECT_LABEL}={project}"
+    removed, last = 0, ""
+    for _ in range(PASSES_MAX):
+        found = leftovers(label)
+        if not any(found.values()):
+            return removed
+        for kind, ids in found.items():
+            try:
+                if ids:
+                    docker(*KINDS[kind][1], *ids)
+                    removed += len(ids)
+            except UndoError as error:
+                # Gone meanwhile, or still being taken down: the next pass looks again.
+                last = str(error)
+    found = leftovers(label)
+    if any(found.values()):
+        raise UndoError(
+            f"project {project}: still there after {PASSES_MAX} passes: {found}; {last}"
+        )
+    return removed
+
+
+def unpause(container: str) -> str:
+    """Unpauses a container if it is there and paused; returns what was found."""
+    if not _is_paused(container):
+        return "was not paused"
+    try:
+        docker("unpause", container)
+    except UndoError:
+        if _is_paused(container):
+            raise
+    return "unpaused"
+
+
+def _is_paused(container: str) -> bool:
+    # `ps` with a filter answers nothing for a container that is gone, where `inspect` would fail
+    # in the same way as for an Engine that does not answer.
+    paused = ["ps", "-q", "--filter", f"id={container}", "--filter", "status=paused"]
+    return bool(docker(*paused).split())
+
+
+def main(argv: list[str]) -> int:
+    try:
+        match argv:
+            case ["down", project]:
+                print(f"{project}: removed {remove_project(project)} things")  # noqa: T201 - CLI
+            case ["unpause", container]:
+                print(f"{container[:12]}: {unpause(container)}")  # noqa: T201 - CLI
+            case ["list"]:
+                for kind, ids in leftovers(OWN_LABEL).items():
+                    for name in ids:
+                        print(f"{kind} {name}")  # noqa: T201 - CLI
+            case _:
+                print("usage: docker_undo.py down PROJECT | unpause ID | list", file=sys.stderr)  # noqa: T201 - CLI
+                return 254
+    except UndoError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - CLI
+        return 255
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
