@@ -83,6 +83,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BLANK = re.compile(r"[\s,]*")
+_PLAIN_INTEGER = re.compile(r"[1-9][0-9]*")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)N?")
 # Not "007": Clojure reads a leading zero as octal, so refusing is better than guessing.
 _FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?M?")
@@ -114,11 +115,13 @@ class Reader:
         self._form_line = 1
         self._carry: list[str] = []
         self._carry_line = 1
+        self._carry_length = 0
 
     def feed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
         """Yields (line where the form began, value) for each form that ``text`` completes."""
         if self._carry:
             self._carry.append(text)
+            self._carry_length += len(text)
             if '"' not in text:
                 self._check_carry()
                 return
@@ -141,11 +144,12 @@ class Reader:
                 if kind == "string" and "\\" not in found:
                     frame[2].append(found)
                     continue
-                if kind == "number" and found.isdecimal() and len(found) < 19 and found[0] != "0":
+                if kind == "number" and len(found) < 19 and _PLAIN_INTEGER.fullmatch(found):
                     frame[2].append(int(found))
                     continue
             if kind == "unended":
                 self._carry, self._carry_line = [text[match.end() - 1 :]], line
+                self._carry_length = len(self._carry[0])
                 if len(stack) == 1 and not stack[0][3]:
                     self._form_line = line
                 self._check_carry()
@@ -172,7 +176,7 @@ class Reader:
             )
 
     def _check_carry(self) -> None:
-        if sum(map(len, self._carry)) > EDN_STRING_BYTES_MAX:
+        if self._carry_length > EDN_STRING_BYTES_MAX:
             raise EdnError(
                 f"a string that begins here has no end within {EDN_STRING_BYTES_MAX} characters",
                 self._carry_line,

@@ -39,7 +39,8 @@ class Anomaly(msgspec.Struct, omit_defaults=True, kw_only=True):
     kind: short slug, e.g. "double-grant", "stale-write-accepted".  ops: indices of the events in
     the history that prove it (2-6).  says: one sentence with keys, workers and times.
     overlap_ns: how long two holders overlapped, where that makes sense.
-    legal_if: what would have made it legal.
+    legal_if: what would have made it legal.  picture: the interleaving drawn in ASCII, several
+    lines.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Anomaly(msgspec.Struct, omit_defaults=True, kw_only=True):
     overlap_ns: int | None = None
     key: str | None = None
     legal_if: str | None = None
+    picture: str | None = None
 
 
 class Result(msgspec.Struct, omit_defaults=True, kw_only=True):
