@@ -13,8 +13,6 @@ name, and kept by id, which outlives kill and start.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +22,7 @@ import docker.errors
 import msgspec
 import requests
 
+from compose.docker_here import endpoint
 from compose.docker_undo import OWN_LABEL, PROJECT_LABEL
 from compose.waiting import wait_until
 from harness.core import limits
@@ -42,21 +41,6 @@ class ContainerState(msgspec.Struct, frozen=True):
     pid: int
     exit_code: int
     oom_killed: bool
-
-
-def endpoint() -> str:
-    """Address of the Engine that the docker client speaks to: DOCKER_HOST, else its context."""
-    host = os.environ.get("DOCKER_HOST")
-    if host:
-        return host
-    argv = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=limits.ENGINE_ANSWER_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return "unix:///var/run/docker.sock"
-    return done.stdout.strip()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from compose.docker_here import ask
 from harness.core import limits
 from harness.core.errors import HarnessError, RefusedError
 
@@ -50,7 +51,10 @@ def tag(image: str, *, release: str) -> str:
 
 def exists(name: str) -> bool:
     """True if the Engine has this image now."""
-    return _docker("image", "inspect", "--format", "{{.Id}}", name).returncode == 0
+    # A slow answer must not look like a missing image, hence the long bound.
+    argv = ("image", "inspect", "--format", "{{.Id}}", name)
+    found, _ = ask(*argv, timeout_s=limits.ENGINE_TIMEOUT_S)
+    return found
 
 
 def base_image(release: str) -> str:
@@ -62,15 +66,8 @@ def cannot_build(image: str, *, release: str) -> str | None:
     if exists(tag(image, release=release)) or exists(base_image(release)):
         return None
     base = base_image(release)
-    # The registry may have it; on a machine without one, this must not hang.
-    try:
-        asked = _docker(
-            "buildx", "imagetools", "inspect", base, timeout_s=limits.ENGINE_ANSWER_TIMEOUT_S
-        )
-        if asked.returncode == 0:
-            return None
-    except HarnessError:
-        pass
+    if ask("buildx", "imagetools", "inspect", base)[0]:
+        return None  # a registry has it, and the build will fetch it
     return (
         f"image lockhavoc/{image} is not built and its base image {base} is neither here nor given"
         f" by a registry: run `make engine RELEASE={release}`, which makes it"
@@ -140,19 +137,3 @@ def _build_lock() -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _docker(
-    *args: str, timeout_s: float = limits.ENGINE_TIMEOUT_S
-) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            ["docker", *args],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"docker {' '.join(args)}: {error}") from error

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from compose import redis_probe
 from compose.backends.spec import BackendSpec
 from compose.docker_compose import FILES, ComposeError, Project, undo_steps
 from compose.docker_engine import Container, Engine
+from compose.docker_here import ask, engine_reason
 from compose.docker_nodes import DockerNode
 from compose.docker_ports import free_range
 from compose.links import ProxyLink
@@ -41,7 +40,6 @@ from harness.core.protocols import Ledger, Node
 TOXIPROXY = "toxiproxy"
 TOXIPROXY_RELEASE = "trixie"  # RELEASE is about the servers; the proxy is the same for all
 PORT_TRIES_MAX = 5
-COMPOSE_MAJOR_MIN = 2
 
 
 class DockerCluster:
@@ -98,7 +96,7 @@ class DockerRuntime:
     name = "docker"
 
     def can(self, backend: str) -> str | None:
-        """Answers within about 2 s; see ``engine_reason`` for what is looked at."""
+        """Answers within about 2 s; looks at Engine, plugins and images."""
         spec: BackendSpec = BACKENDS.load(backend)
         reason = engine_reason()
         if reason:
@@ -149,59 +147,15 @@ class DockerRuntime:
             raise
 
 
-def engine_reason() -> str | None:
-    """Why no cluster can be brought up on this machine's Engine, with the fix; None if it can.
-
-    Looks at: the docker client, the Engine (answers, local, permitted), the Compose plugin.
-    """
-    if shutil.which("docker") is None:
-        return "there is no docker client on PATH: run `make engine` (Debian, Ubuntu; as root)"
-    try:
-        Engine.connect(timeout_s=limits.ENGINE_ANSWER_TIMEOUT_S).close()
-    except HarnessError as error:
-        text = str(error)
-        if "ermission denied" in text:
-            return f"{text}: run as root, or as a member of the group that owns the socket"
-        return f"{text}: start it, or run `make engine` (Debian, Ubuntu; as root)"
-    version = compose_version()
-    if version is None:
-        return "the docker client has no Compose v2 plugin: run `make engine`, or install it"
-    if int(version.lstrip("v").split(".")[0]) < COMPOSE_MAJOR_MIN:
-        return f"Compose {version} is too old, 2.20 or newer is needed: run `make engine`"
-    return None
-
-
-def compose_version() -> str | None:
-    """Version of the Compose plugin, e.g. "2.26.1", or None if there is none."""
-    argv = ["docker", "compose", "version", "--short"]
-    try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            timeout=limits.ENGINE_ANSWER_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
-
-
 def pull(image: str) -> None:
     """Makes sure that an image given by the user is here; RefusedError if it cannot be had."""
     if images.exists(image):
         return
-    done = subprocess.run(
-        ["docker", "pull", "-q", image],
-        capture_output=True,
-        text=True,
-        timeout=limits.IMAGE_BUILD_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode != 0:
+    found, answer = ask("pull", "-q", image, timeout_s=limits.IMAGE_BUILD_TIMEOUT_S)
+    if not found:
         raise RefusedError(
-            f"options.image = {image!r}: is not here and cannot be pulled:"
-            f" {done.stderr.strip()[-300:]}; leave it out to build from Debian's packages"
+            f"options.image = {image!r}: is not here and cannot be pulled: {answer};"
+            " leave it out to build from Debian's packages"
         )
 
 
