@@ -150,7 +150,7 @@ class SimConn:
 
     def serve(self, command: Command) -> None:
         """Server side: carries a command out and answers."""
-        reply = self.node.execute(command)
+        reply = self.node.store.answer(command)
         clock, link = self._clock, self.link
         now_ns = self.served_ns = clock._now_ns
         if link.plain_down:

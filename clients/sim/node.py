@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from clients.recipes.base import ServerError
 from clients.sim.clock import SimClock
 from clients.sim.store import Command, SimStore
 from harness.core.clock import NS_PER_MS, NS_PER_S
@@ -44,13 +43,6 @@ class SimNode:
         self.links: list[SimLink] = []
         self.direct: SimLink | None = None
         """The way past every proxy, which ``probe`` takes (set by the cluster)."""
-
-    def execute(self, command: Command) -> Any:
-        """One command's answer; an error of the server is an answer too."""
-        try:
-            return self.store.execute(command)
-        except ServerError as error:
-            return error
 
     def status(self) -> Status:
         return Status(self.state, f"{self.name}#{self.incarnation}")

@@ -19,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from clients.recipes.base import ServerError
-from harness.core.clock import NS_PER_MS, Clock
+from clients.sim.clock import SimClock
+from harness.core.clock import NS_PER_MS
 
 Command = tuple[Any, ...]
 Entry = tuple[str, int | None]  # value, deadline in ms of the wall clock
@@ -31,8 +32,8 @@ BAD_EXPIRE = "invalid expire time in 'set' command"
 class SimStore:
     """The data of one server.  ``execute`` answers one command."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._now = clock.now
+    def __init__(self, clock: SimClock) -> None:
+        self._clock = clock
         self._data: dict[str, Entry] = {}
         self.wall_offset_ns = 0
         self.commands = self.echoes = 0
@@ -53,10 +54,18 @@ class SimStore:
     def execute(self, command: Command) -> Any:
         """Carries out one command now; ServerError for what a server would refuse."""
         self.commands += 1
-        do = self._do.get(command[0])
-        if do is None:
-            raise ServerError(f"ERR unknown command '{command[0]}'")
+        try:
+            do = self._do[command[0]]
+        except KeyError:
+            raise ServerError(f"ERR unknown command '{command[0]}'") from None
         return do(command)
+
+    def answer(self, command: Command) -> Any:
+        """As ``execute``, with an error as an answer like any other."""
+        try:
+            return self.execute(command)
+        except ServerError as error:
+            return error
 
     def call(self, *command: Any) -> Any:
         """``redis.call`` of scripts."""
@@ -72,14 +81,17 @@ class SimStore:
 
     def wall_ms(self) -> int:
         """The server's wall clock in whole ms."""
-        return (self._now() + self.wall_offset_ns) // NS_PER_MS
+        return (self._clock._now_ns + self.wall_offset_ns) // NS_PER_MS
 
     def _live(self, key: str) -> Entry | None:
         entry = self._data.get(key)
         if entry is None:
             return None
         deadline_ms = entry[1]
-        if deadline_ms is not None and self.wall_ms() > deadline_ms:
+        if (
+            deadline_ms is not None
+            and (self._clock._now_ns + self.wall_offset_ns) // NS_PER_MS > deadline_ms
+        ):
             del self._data[key]
             return None
         return entry

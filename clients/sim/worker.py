@@ -159,13 +159,17 @@ class SimWorker:
         """A request arrives; it waits its turn if the worker is busy or paused."""
         if self.state == "dead":
             return
-        self._inbox.append(request)
-        self._take_next()
+        if self._request is None and self.state == "running":
+            self._take(request)
+        else:
+            self._inbox.append(request)
 
     def _take_next(self) -> None:
-        if self._request is not None or not self._inbox or self.state != "running":
-            return
-        request = self._request = self._inbox.popleft()
+        if self._request is None and self._inbox and self.state == "running":
+            self._take(self._inbox.popleft())
+
+    def _take(self, request: Request) -> None:
+        self._request = request
         self._serial += 1
         self._invoke_ns = self._clock._now_ns
         begin = self._begin.get(request.do)
