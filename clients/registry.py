@@ -6,6 +6,8 @@ point in the group ``lockhavoc.librarys`` whose value is a ``Library`` object.
 
 from __future__ import annotations
 
+from clients.broken.registry import CANARIES
+from clients.recipes.registry import RECIPES
 from harness.core.registry import Registry
 
 LIBRARIES = Registry(
@@ -15,6 +17,8 @@ LIBRARIES = Registry(
         "redis-py": "clients.libraries:REDIS_PY",
         "redis-py-asyncio": "clients.libraries:REDIS_PY_ASYNCIO",
         "redis-py-fenced": "clients.libraries:REDIS_PY_FENCED",
-        # Deliberately broken ones (canaries): one line each, objects in clients/broken/.
+        **RECIPES,
+        # Deliberately broken ones (canaries).
+        **CANARIES,
     },
 )
