@@ -29,3 +29,7 @@ PROBLEMS_MAX = 20  # malformed lines listed in one message; the rest is counted
 LOOK_AGAIN_MS = 5  # between two looks for proof; a signal takes effect within a millisecond
 
 OVERLAPS_MAX = 1_000  # pairs of believed windows looked at per key; one is enough to convict
+ENGINE_MOVES_MAX = 2_000_000  # remembered transitions of a model; beyond, steps are asked again
+ENGINE_ENDS_MAX = 16  # dead ends and last operations kept for the report of a violation
+ENGINE_BUDGET_S = 60.0  # default time of the general checker for one history
+ENGINE_MEMORY_BYTES = 2 << 30

@@ -29,6 +29,7 @@ class Registry:
         self._table = dict(table)
         self._extras = dict(extras or {})
         self._found_entry_points = False
+        self._loaded: dict[str, Any] = {}
 
     def _all(self) -> dict[str, str]:
         if not self._found_entry_points:
@@ -60,6 +61,8 @@ class Registry:
 
     def load(self, name: str) -> Any:
         """Imports and returns the object; a missing extra says which command installs it."""
+        if name in self._loaded:
+            return self._loaded[name]
         module_name, _, attribute = self.where(name).partition(":")
         try:
             module = importlib.import_module(module_name)
@@ -70,4 +73,5 @@ class Registry:
             raise UserError(
                 f"{self.kind} {name!r} needs the Python package {error.name!r}: {fix}"
             ) from error
-        return getattr(module, attribute)
+        self._loaded[name] = getattr(module, attribute)
+        return self._loaded[name]

@@ -1,0 +1,218 @@
+"""What the workers do next: pure values with two questions, after Jepsen's generators.
+
+``op(worker, now)`` answers with that worker's next step and the generator that comes after it;
+``update(event)`` answers with the generator that knows of a completion.  Nothing here reads a
+clock, talks to a worker or hides state, so a test can simulate a whole schedule with no threads
+and compare the complete list of steps.
+
+    sections = [Section.of(spec, worker=w, until_ns=10 * NS_PER_S) for w in range(4)]
+    generator = EachWorker(tuple(sections))
+
+Prior art: jepsen.generator (op/update, pure values).  What differs: our operations depend on the
+outcome of the one before (write only while holding, release what was granted), so the leaf is a
+small state machine per worker, not a stream of independent operations.  Choices are drawn by
+hashing (seed, worker, section), not from a generator object, which would be hidden state.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from harness.core.clock import NS_PER_MS
+from harness.core.history import Type
+
+_MASK = (1 << 64) - 1
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """One operation for ``worker``, not before ``at_ns`` (ns since the start of the run)."""
+
+    worker: int
+    at_ns: int
+    do: str
+    key: str
+    hold: str
+    ttl_ms: int = 0
+    timeout_ms: int = 0
+    token: int | None = None
+
+
+class Completion(msgspec.Struct, frozen=True, gc=False):
+    """How a worker's step ended, ``time_ns`` since the start of the run."""
+
+    worker: int
+    time_ns: int
+    do: str
+    type: str
+    token: int | None = None
+    lost: bool = False
+    """The worker was told that it does not hold the lock any more."""
+
+
+class Generator(Protocol):
+    """A pure generator; ``op`` gives None when this worker has nothing more to do."""
+
+    def op(self, worker: int, now_ns: int) -> tuple[Step | None, Generator]: ...
+
+    def update(self, event: Completion) -> Generator: ...
+
+
+class SectionSpec(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What one critical section does; spans in ns, the draw includes both ends."""
+
+    seed: int
+    keys: int
+    ttl_ms: int
+    timeout_ms: int
+    hold_ns: tuple[int, int]
+    idle_ns: tuple[int, int]
+    renew_every_ns: int | None = None
+    writes: int = 1
+    read_first: bool = False  # a compare-and-set resource wants to have been read
+    name: str = ""  # distinguishes the holds of the main and of the final phase
+
+
+def draw(seed: int, *parts: int, span: tuple[int, int]) -> int:
+    """A number of ``span`` (ends included) that depends on seed and parts alone.
+
+    Mixing function: splitmix64 (Steele, Lea, Flood 2014), applied once per part.
+    """
+    low, high = span
+    if low == high:
+        return low
+    state = seed & _MASK
+    for part in parts:
+        state = (state + (part + 1) * 0x9E3779B97F4A7C15) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        state ^= state >> 31
+    return low + state % (high - low + 1)
+
+
+class Section(msgspec.Struct, frozen=True, gc=False):
+    """One worker's loop: acquire, work (renewing), write to the resource, release, again.
+
+    stage: idle -> acquire -> work (renew, read, write) -> release -> idle.  New sections start
+    before ``until_ns`` and at most ``left`` times; one that has begun goes on to its release.
+    """
+
+    spec: SectionSpec
+    worker: int
+    until_ns: int | None
+    left: int | None
+    number: int = 0
+    stage: str = "idle"
+    at_ns: int = 0
+    work_end_ns: int = 0
+    token: int | None = None
+    written: int = 0
+    has_read: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        spec: SectionSpec,
+        *,
+        worker: int,
+        until_ns: int | None = None,
+        sections: int | None = None,
+        start_ns: int = 0,
+    ) -> Section:
+        """The loop of ``worker`` before its first section (which idles first, to spread out)."""
+        idle_ns = draw(spec.seed, worker, 0, 0, span=spec.idle_ns)
+        return cls(spec, worker, until_ns, sections, at_ns=start_ns + idle_ns)
+
+    @property
+    def key_index(self) -> int:
+        """Which lock this section takes."""
+        return draw(self.spec.seed, self.worker, self.number, 1, span=(0, self.spec.keys - 1))
+
+    def op(self, worker: int, now_ns: int) -> tuple[Step | None, Section]:
+        """The next step of this worker."""
+        spec = self.spec
+        if self.stage == "idle":
+            at_ns = max(self.at_ns, now_ns)
+            if (self.left is not None and self.left <= 0) or (
+                self.until_ns is not None and at_ns >= self.until_ns
+            ):
+                return None, self
+            step = self._step("acquire", at_ns, spec.ttl_ms, spec.timeout_ms)
+            return step, self._with(stage="acquire", at_ns=at_ns)
+        if self.stage == "work":
+            if spec.renew_every_ns and self.at_ns + spec.renew_every_ns < self.work_end_ns:
+                step = self._step("renew", self.at_ns + spec.renew_every_ns, spec.ttl_ms)
+                return step, self
+            if self.written < spec.writes:
+                do = "read" if spec.read_first and not self.has_read else "write"
+                return self._step(do, self.work_end_ns), self
+            return self._step("release", now_ns), self._with(stage="release")
+        raise AssertionError(f"worker {self.worker} was asked for a step while in {self.stage}")
+
+    def update(self, event: Completion) -> Section:
+        """The loop after one of this worker's steps ended."""
+        spec, now_ns, happened = self.spec, event.time_ns, event.type == Type.OK
+        if event.do == "acquire" and happened:
+            hold_ns = draw(spec.seed, self.worker, self.number, 2, span=spec.hold_ns)
+            return self._with(
+                stage="work", at_ns=now_ns, work_end_ns=now_ns + hold_ns,
+                token=event.token, written=0, has_read=False,
+            )  # fmt: skip
+        if event.do == "renew" and happened:
+            return self._with(at_ns=now_ns)
+        if event.do == "renew" and not event.lost:
+            # An unknown renewal may or may not have prolonged the lease: the section ends.
+            return self._with(stage="work", at_ns=now_ns, work_end_ns=now_ns, written=spec.writes)
+        if event.do == "read":
+            return self._with(has_read=True)
+        if event.do == "write":
+            return self._with(written=self.written + 1)
+        return self._next(now_ns)
+
+    def _next(self, now_ns: int) -> Section:
+        number = self.number + 1
+        idle_ns = draw(self.spec.seed, self.worker, number, 0, span=self.spec.idle_ns)
+        return self._with(
+            number=number,
+            stage="idle",
+            at_ns=now_ns + idle_ns,
+            left=None if self.left is None else self.left - 1,
+            token=None,
+        )
+
+    def _step(self, do: str, at_ns: int, ttl_ms: int = 0, timeout_ms: int = 0) -> Step:
+        key = self.key_index
+        hold = f"{self.spec.name}{self.worker}-{self.number}"
+        if do in ("write", "read"):
+            return Step(self.worker, at_ns, do, f"r{key}", hold, token=self.token)
+        return Step(self.worker, at_ns, do, f"k{key}", hold, ttl_ms, timeout_ms, self.token)
+
+    def _with(self, **changes: object) -> Section:
+        return msgspec.structs.replace(self, **changes)
+
+
+class EachWorker(msgspec.Struct, frozen=True, gc=False):
+    """One generator per worker; worker ``w`` is served by ``generators[w]``."""
+
+    generators: tuple[Generator, ...]
+
+    def op(self, worker: int, now_ns: int) -> tuple[Step | None, Generator]:
+        """The next step of ``worker``, from its own generator."""
+        step, after = self.generators[worker].op(worker, now_ns)
+        return step, self._put(worker, after)
+
+    def update(self, event: Completion) -> Generator:
+        """Tells the generator of the worker that completed."""
+        return self._put(event.worker, self.generators[event.worker].update(event))
+
+    def _put(self, worker: int, generator: Generator) -> EachWorker:
+        before = self.generators
+        if before[worker] is generator:
+            return self
+        return EachWorker((*before[:worker], generator, *before[worker + 1 :]))
+
+
+def ns_span(span_ms: tuple[int, int]) -> tuple[int, int]:
+    """A span of ms as a span of ns."""
+    return span_ms[0] * NS_PER_MS, span_ms[1] * NS_PER_MS

@@ -1,0 +1,133 @@
+"""Rules of a scenario that one field alone cannot tell: names in registries, sums of times.
+
+They run on the raw data, also when other parts of the file are wrong, so that a file with five
+mistakes lists all five.  A value of the wrong type is silently passed over here: the typed model
+has complained about it already.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from harness.core.registry import Registry
+from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
+
+AIMED = {"held", "near-expiry", "renewing"}
+
+
+def cross_problems(data: Mapping[str, Any]) -> list[str]:
+    """All problems found, each one line that starts with the path of the field."""
+    return [
+        *_names(data),
+        *_claim(_table(data, "claim")),
+        *_workload(_table(data, "workload")),
+        *_client(data),
+        *_faults(data),
+    ]
+
+
+def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _fault_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    faults = data.get("faults")
+    for index, fault in enumerate(faults if isinstance(faults, list) else []):
+        if isinstance(fault, Mapping):
+            yield f"faults[{index}]", fault
+
+
+def _unknown(path: str, kind: str, name: object, known: Iterable[str]) -> Iterator[str]:
+    names = sorted(known)
+    if isinstance(name, str) and name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+        yield f"{path}: unknown {kind} {name!r}; {hint}"
+
+
+def _names(data: Mapping[str, Any]) -> Iterator[str]:
+    backend, client = _table(data, "backend"), _table(data, "client")
+    yield from _unknown("backend.name", "backend", backend.get("name"), backend_names())
+    yield from _unknown("client.library", "library", client.get("library"), LIBRARIES)
+    for path, fault in _fault_tables(data):
+        yield from _unknown(f"{path}.kind", "fault", fault.get("kind"), FAULTS)
+    for field in ("by", "tolerates"):
+        listed = _table(data, "claim").get(field)
+        for index, name in enumerate(listed if isinstance(listed, list) else []):
+            yield from _unknown(f"claim.{field}[{index}]", "checker", name, CHECKERS)
+
+
+def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
+    if claim.get("verdict") == "violation" and not claim.get("why"):
+        yield "claim.why: missing; a claim of a violation says why one should expect it"
+    if claim.get("verdict") == "holds" and claim.get("by"):
+        yield "claim.by: a claim that the lock holds names no checker; leave `by` out"
+    if claim.get("tolerates") and not claim.get("why"):
+        yield "claim.why: missing; a claim that tolerates a violation says why"
+
+
+def _workload(workload: Mapping[str, Any]) -> Iterator[str]:
+    ttl_ms, renew_ms = workload.get("ttl_ms", 1000), workload.get("renew_every_ms")
+    if isinstance(ttl_ms, int) and isinstance(renew_ms, int) and renew_ms >= ttl_ms:
+        yield (
+            f"workload.renew_every_ms: {renew_ms} is not below workload.ttl_ms = {ttl_ms}; "
+            "a renewal must come before the lease ends (a third of it is usual)"
+        )
+    workers, keys = workload.get("workers", 4), workload.get("keys", 1)
+    if isinstance(workers, int) and isinstance(keys, int) and 1 <= workers < keys:
+        yield (
+            f"workload.keys: {keys} locks for {workers} workers: nobody would ever contend; "
+            f"use at most {workers}"
+        )
+
+
+def _client(data: Mapping[str, Any]) -> Iterator[str]:
+    name = _table(data, "client").get("library")
+    backend = _table(data, "backend").get("name", "redis-single")
+    if not isinstance(name, str) or name not in LIBRARIES or not isinstance(backend, str):
+        return
+    library = LIBRARIES.load(name)
+    if backend in BACKENDS and BACKENDS.load(backend).family not in library.backends:
+        yield (
+            f"client.library: {name!r} does not run on backend {backend!r} "
+            f"(it runs on: {', '.join(library.backends)})"
+        )
+    if _table(data, "resource").get("mode") == "fenced" and not library.fencing:
+        yield (
+            f"resource.mode: 'fenced' needs fencing tokens and {name!r} gives none; "
+            "use another mode or a library with tokens"
+        )
+
+
+def _faults(data: Mapping[str, Any]) -> Iterator[str]:
+    time_ms = _table(data, "run").get("time_ms", 10_000)
+    for path, fault in _fault_tables(data):
+        start = fault.get("start_ms", 1000)
+        first_ms = start[0] if isinstance(start, list) and start else start
+        if isinstance(first_ms, int) and isinstance(time_ms, int) and first_ms >= time_ms:
+            yield (
+                f"{path}.start_ms: {first_ms} is not before the end of the main phase "
+                f"(run.time_ms = {time_ms}); the fault would never happen"
+            )
+        kind = fault.get("kind")
+        if isinstance(kind, str) and kind in FAULTS:
+            yield from _fault_fits(path, fault, FAULTS, kind)
+
+
+def _fault_fits(path: str, fault: Mapping[str, Any], faults: Registry, kind: str) -> Iterator[str]:
+    from nemesis.params import parameter_problems
+    from nemesis.targets import target_problem
+
+    fault_class = faults.load(kind)
+    target = fault.get("target", "holder")
+    if isinstance(target, str):
+        problem = target_problem(fault_class.acts_on, target)
+        if problem:
+            yield f"{path}.target: {problem}"
+    params = fault.get("params", {})
+    if isinstance(params, Mapping):
+        for problem in parameter_problems(fault_class, params):
+            yield f"{path}.params.{problem}"

@@ -1,0 +1,201 @@
+"""What a run stands on: clock, cluster, resource and workers, live or simulated.
+
+    with open_stage(scenario, plan, "process", run_dir=run_dir, progress=print) as stage:
+        ...                                   # everything answers
+    stage.failures                            # what could not be taken down in order
+
+Everything is promised to the ledger before it is created, and whatever the block does, all of it
+is gone afterwards: first in order, then by keeping every promise that is still open.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from clients.libraries import Library
+from clients.sim.world import build
+from harness.core.clock import Clock, MonotonicClock
+from harness.core.errors import LockhavocError, RefusedError
+from harness.core.messages import WorkerPool
+from harness.core.protocols import Cluster, ResourceRecord, Runtime
+from harness.core.undo import kill_marked_step
+from harness.interrupts import held_back
+from harness.ledger import FileLedger
+from harness.plan import Plan
+from harness.registries import LIBRARIES, RUNTIMES, SIM
+from harness.resource import LiveResource, NoResource, Resource, SimulatedResource
+from harness.scenario import Scenario
+from harness.store import Environment
+from harness.workers import ProcessPool
+
+Progress = Callable[[str], None]
+
+
+class Stage:
+    """The surroundings of one run."""
+
+    def __init__(
+        self,
+        *,
+        runtime: str,
+        backend: str,
+        clock: Clock,
+        cluster: Cluster,
+        pool: WorkerPool,
+        resource: Resource,
+        ledger: FileLedger,
+        options: Mapping[str, Any],
+        threaded: bool,
+    ) -> None:
+        self.runtime, self.backend = runtime, backend
+        self.clock, self.cluster, self.pool, self.ledger = clock, cluster, pool, ledger
+        self.threaded = threaded
+        self.failures: list[str] = []
+        self.versions: dict[str, str] = dict(cluster.versions)
+        self._resource = resource
+        self._options = dict(options)
+
+    @property
+    def sessions(self) -> Sequence[dict[str, Any]]:
+        """What each worker's ``open`` request carries."""
+        return [
+            {
+                "nodes": [dict(node) for node in self.cluster.endpoints(worker)],
+                "options": self._options,
+                "resource": self._resource.place(),
+            }
+            for worker in range(len(self.pool.handles))
+        ]
+
+    def greet(self, hellos: Mapping[int, Mapping[str, Any]], environment: Environment) -> None:
+        """Takes versions and lease from what the workers said of themselves."""
+        for hello in hellos.values():
+            self.versions.update(hello.get("versions", {}))
+            lease = hello.get("lease", {})
+            environment.has_lease = lease.get("kind", "ttl") == "ttl"
+            environment.enforced_deadline = bool(lease.get("enforced", False))
+        environment.versions = dict(self.versions)
+
+    def export_resource(self, start_ns: int) -> list[ResourceRecord]:
+        """What the resource recorded, times since the start of the run."""
+        return self._resource.export(start_ns)
+
+
+@contextmanager
+def open_stage(
+    scenario: Scenario, plan: Plan, runtime: str, *, run_dir: Path, progress: Progress
+) -> Iterator[Stage]:
+    """Brings everything up; takes everything down at the end, whatever happened."""
+    opening = (
+        _open_sim(scenario, plan, run_dir)
+        if runtime == SIM
+        else _open_live(scenario, runtime, run_dir, progress)
+    )
+    with opening as stage:
+        yield stage
+
+
+@contextmanager
+def _open_live(
+    scenario: Scenario, runtime: str, run_dir: Path, progress: Progress
+) -> Iterator[Stage]:
+    from clients import environments  # only live workers need environments
+
+    library: Library = LIBRARIES.load(scenario.client.library)
+    live: Runtime = RUNTIMES.load(runtime)()
+    reason = live.can(scenario.backend.name)
+    if reason:
+        raise RefusedError(f"backend {scenario.backend.name!r} cannot run here", [reason])
+    python = environments.ensure(library, python=scenario.client.python, progress=progress)
+    clock = MonotonicClock()
+    ledger = FileLedger(run_dir, clock, start_ns=clock.now())
+    mark = uuid.uuid4().hex
+    teardown = _Teardown(ledger)
+    try:
+        ledger.promise([kill_marked_step(mark)], why="processes of this run")
+        workers = scenario.workload.workers
+        progress(f"starting {scenario.backend.name} ({runtime})")
+        cluster = live.up(
+            scenario.backend.name,
+            scenario.backend.options,
+            workers=workers,
+            run_dir=run_dir,
+            ledger=ledger,
+        )
+        teardown.add("cluster", cluster.down)
+        teardown.add("logs", lambda: cluster.collect_logs(run_dir / "nodes"))
+        resource: Resource = NoResource()
+        if scenario.resource.mode != "none":
+            resource = LiveResource(run_dir, scenario.resource.mode, mark)
+        teardown.add("resource", resource.close)
+        argv = library.command(python)
+        pool = ProcessPool(argv, workers=workers, log_dir=run_dir / "workers", mark=mark)
+        teardown.add("workers", pool.close)
+        stage = Stage(
+            runtime=runtime,
+            backend=scenario.backend.name,
+            clock=clock,
+            cluster=cluster,
+            pool=pool,
+            resource=resource,
+            ledger=ledger,
+            options=scenario.client.options,
+            threaded=True,
+        )
+        teardown.failures = stage.failures
+        yield stage
+    finally:
+        with held_back():
+            teardown.run()
+
+
+class _Teardown:
+    """Steps that run last to first, all of them, each failure noted; then the ledger's rest."""
+
+    def __init__(self, ledger: FileLedger) -> None:
+        self.failures: list[str] = []
+        self._ledger = ledger
+        self._steps: list[tuple[str, Callable[[], object]]] = []
+
+    def add(self, name: str, step: Callable[[], object]) -> None:
+        self._steps.append((name, step))
+
+    def run(self) -> None:
+        for name, step in reversed(self._steps):
+            try:
+                step()
+            except (LockhavocError, OSError) as error:
+                self.failures.append(f"teardown of {name}: {error}")
+        self.failures += self._ledger.keep_all()
+        self._ledger.close()
+
+
+@contextmanager
+def _open_sim(scenario: Scenario, plan: Plan, run_dir: Path) -> Iterator[Stage]:
+    setup = build(
+        scenario.client.library,
+        workers=scenario.workload.workers,
+        seed=plan.seed,
+        resource_mode=scenario.resource.mode,
+        options=scenario.backend.options,
+    )
+    ledger = FileLedger(run_dir, setup.clock)
+    try:
+        yield Stage(
+            runtime=SIM,
+            backend=SIM,
+            clock=setup.clock,
+            cluster=setup.cluster,
+            pool=setup.pool,
+            resource=NoResource() if setup.resource is None else SimulatedResource(setup.resource),
+            ledger=ledger,
+            options=scenario.client.options,
+            threaded=False,
+        )
+    finally:
+        setup.pool.close()
+        ledger.close()
