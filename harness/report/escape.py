@@ -25,7 +25,7 @@ _CONTROL = re.compile(
 # "pass" alone only as a word of its own: "bypass=3" is a figure.
 _WORDS = (
     r"password|passwd|passphrase|(?<![a-z])pass(?![a-z])|pwd|secret|api[_-]?key|access[_-]?key"
-    r"|credentials?|private[_-]?key"
+    r"|credentials?|private[_-]?key|requirepass|masterauth"
 )
 _NAME = rf"[\w\-]*(?:{_WORDS})[\w\-]*"
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"

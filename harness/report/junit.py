@@ -10,7 +10,7 @@ and fails only where its verdict goes against the claim.
 | claim: unknown, harness-failure, interrupted        | error     |
 | checker: violated, though not claimed to            | failure   |
 | checker: violated, as claimed                       | passes, the finding is in system-out |
-| checker: unknown                                    | skipped, the claim's case carries the error |
+| checker: unknown                                    | skipped, the error is at the claim |
 | checker: does not apply                             | skipped   |
 
 Traps: XML 1.0 cannot hold control characters even as entities, so they are shown as escapes.
@@ -41,7 +41,8 @@ def junit(reports: Sequence[RunReport]) -> bytes:
             root.set(name, str(total))
     root.set("time", _seconds(sum(report.duration_ms for report in reports)))
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
 
 
 def _suite(report: RunReport) -> ET.Element:

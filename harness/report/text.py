@@ -93,9 +93,12 @@ def _write(console: Console, report: RunReport) -> None:
 def _headline(console: Console, report: RunReport) -> None:
     style = _EXITS.get(report.exit_code, "magenta")
     title = Text.assemble(
-        (HEADLINES[report.verdict], style), "  ", (safe(report.name), "bold"), "  ", report.says
+        (HEADLINES[report.verdict], style),
+        "  ",
+        (safe(report.name), "bold"),
+        "  ",
+        safe(report.says),
     )
-    title.plain = safe(title.plain)
     console.print(title)
     claim = report.claim
     by = f" by {', '.join(claim.by)}" if claim.by else ""
