@@ -37,9 +37,9 @@ class WorkerKill(WorkerFault):
 
     def _gone(self, worker: WorkerHandle) -> Evidence:
         status = worker.status()
-        new = self._is_new(worker.name, status)
+        new = status.state != "dead" and self._is_new(worker.name, status)
         return Evidence(
-            status.state == "dead" or new,
+            worker.name in self._before and (status.state == "dead" or new),
             "a new process runs in its place" if new else f"process is {status.state}",
             {"state": status.state, "identity": status.identity},
         )
