@@ -96,7 +96,8 @@ def mask_all(value: Any) -> Any:
         return mask(value)
     if isinstance(value, dict):
         return {
-            key: MASK if _is_secret(key, item) else mask_all(item) for key, item in value.items()
+            mask_all(key): MASK if _is_secret(key, item) else mask_all(item)
+            for key, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [mask_all(item) for item in value]
