@@ -57,6 +57,10 @@ class LinkLost(Exception):
     """No answer: refused, reset, closed or timed out.  The command may still take effect."""
 
 
+class NotConnected(LinkLost):
+    """The connection was refused: this command surely did not leave the client."""
+
+
 class ServerError(Exception):
     """The server answered with an error (``OOM``, ``READONLY``, ``WRONGTYPE`` ...)."""
 

@@ -22,7 +22,8 @@ from harness.core.protocols import Probe, Status
 from harness.core.undo import Step
 
 if TYPE_CHECKING:
-    from clients.sim.network import SimConn, SimLink
+    from clients.sim.connection import SimConn
+    from clients.sim.network import SimLink
 
 START_MS = 20  # a small Redis answers about that long after exec
 

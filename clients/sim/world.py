@@ -24,6 +24,7 @@ from clients.sim.clock import SimClock
 from clients.sim.cluster import SimCluster
 from clients.sim.pool import SimPool
 from clients.sim.resource import SimResource
+from clients.sim.session import SimSession
 from clients.sim.truth import Truth
 from clients.sim.worker import SimWorker
 from harness.core.errors import UserError
@@ -68,12 +69,16 @@ def build(
             index,
             clock=clock,
             outbox=outbox,
-            recipe=recipe,
-            library=name,
+            session=SimSession(
+                recipe,
+                name,
+                resource=resource,
+                now=clock.now,
+                rng=stream(seed, f"sim/worker/{index}"),
+                truth=facts,
+            ),
             link=cluster.worker_links[index],
             resource=resource,
-            rng=stream(seed, f"sim/worker/{index}"),
-            truth=facts,
         )
         for index in range(workers)
     ]
