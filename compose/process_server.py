@@ -91,7 +91,7 @@ class LocalServer:
     def await_ready(self, is_ready: Callable[[], bool], *, timeout_s: float) -> None:
         """Waits until ``is_ready``; EndedError if the process ends, HarnessError if too late.
 
-        A HarnessError of ``is_ready`` counts as "not yet".
+        A HarnessError of ``is_ready`` counts as "not yet", but an EndedError as what it says.
         """
         deadline_ns = _CLOCK.now() + round(timeout_s * NS_PER_S)
         last = "it does not answer"
@@ -106,6 +106,8 @@ class LocalServer:
             try:
                 if is_ready():
                     return
+            except EndedError:  # it lives on, but as good as dead
+                raise
             except HarnessError as error:
                 last = str(error)
             if _CLOCK.now() >= deadline_ns:

