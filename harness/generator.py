@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from harness.core.clock import NS_PER_MS
 from harness.core.history import Type
@@ -109,6 +110,8 @@ class Section(msgspec.Struct, frozen=True, gc=False):
     token: int | None = None
     written: int = 0
     has_read: bool = False
+    key: str = ""  # of this section's lock; its resource has the same number
+    hold: str = ""
 
     @classmethod
     def of(
@@ -124,11 +127,6 @@ class Section(msgspec.Struct, frozen=True, gc=False):
         idle_ns = draw(spec.seed, worker, 0, 0, span=spec.idle_ns)
         return cls(spec, worker, until_ns, sections, at_ns=start_ns + idle_ns)
 
-    @property
-    def key_index(self) -> int:
-        """Which lock this section takes."""
-        return draw(self.spec.seed, self.worker, self.number, 1, span=(0, self.spec.keys - 1))
-
     def op(self, worker: int, now_ns: int) -> tuple[Step | None, Section]:
         """The next step of this worker."""
         spec = self.spec
@@ -138,16 +136,21 @@ class Section(msgspec.Struct, frozen=True, gc=False):
                 self.until_ns is not None and at_ns >= self.until_ns
             ):
                 return None, self
-            step = self._step("acquire", at_ns, spec.ttl_ms, spec.timeout_ms)
-            return step, self._with(stage="acquire", at_ns=at_ns)
+            number = draw(spec.seed, self.worker, self.number, 1, span=(0, spec.keys - 1))
+            key, hold = f"k{number}", f"{spec.name}{self.worker}-{self.number}"
+            step = Step(self.worker, at_ns, "acquire", key, hold, spec.ttl_ms, spec.timeout_ms)
+            return step, replace(self, stage="acquire", at_ns=at_ns, key=key, hold=hold)
         if self.stage == "work":
             if spec.renew_every_ns and self.at_ns + spec.renew_every_ns < self.work_end_ns:
-                step = self._step("renew", self.at_ns + spec.renew_every_ns, spec.ttl_ms)
-                return step, self
+                at_ns = self.at_ns + spec.renew_every_ns
+                return Step(worker, at_ns, "renew", self.key, self.hold, spec.ttl_ms), self
             if self.written < spec.writes:
                 do = "read" if spec.read_first and not self.has_read else "write"
-                return self._step(do, self.work_end_ns), self
-            return self._step("release", now_ns), self._with(stage="release")
+                resource = f"r{self.key[1:]}"
+                step = Step(worker, self.work_end_ns, do, resource, self.hold, token=self.token)
+                return step, self
+            step = Step(worker, now_ns, "release", self.key, self.hold)
+            return step, replace(self, stage="release")
         raise AssertionError(f"worker {self.worker} was asked for a step while in {self.stage}")
 
     def update(self, event: Completion) -> Section:
@@ -155,41 +158,34 @@ class Section(msgspec.Struct, frozen=True, gc=False):
         spec, now_ns, happened = self.spec, event.time_ns, event.type == Type.OK
         if event.do == "acquire" and happened:
             hold_ns = draw(spec.seed, self.worker, self.number, 2, span=spec.hold_ns)
-            return self._with(
+            return replace(self, 
                 stage="work", at_ns=now_ns, work_end_ns=now_ns + hold_ns,
                 token=event.token, written=0, has_read=False,
             )  # fmt: skip
         if event.do == "renew" and happened:
-            return self._with(at_ns=now_ns)
+            return replace(self, at_ns=now_ns)
         if event.do == "renew" and not event.lost:
             # An unknown renewal may or may not have prolonged the lease: the section ends.
-            return self._with(stage="work", at_ns=now_ns, work_end_ns=now_ns, written=spec.writes)
+            return replace(
+                self, stage="work", at_ns=now_ns, work_end_ns=now_ns, written=spec.writes
+            )
         if event.do == "read":
-            return self._with(has_read=True)
+            return replace(self, has_read=True)
         if event.do == "write":
-            return self._with(written=self.written + 1)
+            return replace(self, written=self.written + 1)
         return self._next(now_ns)
 
     def _next(self, now_ns: int) -> Section:
         number = self.number + 1
         idle_ns = draw(self.spec.seed, self.worker, number, 0, span=self.spec.idle_ns)
-        return self._with(
+        return replace(
+            self,
             number=number,
             stage="idle",
             at_ns=now_ns + idle_ns,
             left=None if self.left is None else self.left - 1,
             token=None,
         )
-
-    def _step(self, do: str, at_ns: int, ttl_ms: int = 0, timeout_ms: int = 0) -> Step:
-        key = self.key_index
-        hold = f"{self.spec.name}{self.worker}-{self.number}"
-        if do in ("write", "read"):
-            return Step(self.worker, at_ns, do, f"r{key}", hold, token=self.token)
-        return Step(self.worker, at_ns, do, f"k{key}", hold, ttl_ms, timeout_ms, self.token)
-
-    def _with(self, **changes: object) -> Section:
-        return msgspec.structs.replace(self, **changes)
 
 
 class EachWorker(msgspec.Struct, frozen=True, gc=False):
@@ -207,10 +203,11 @@ class EachWorker(msgspec.Struct, frozen=True, gc=False):
         return self._put(event.worker, self.generators[event.worker].update(event))
 
     def _put(self, worker: int, generator: Generator) -> EachWorker:
-        before = self.generators
-        if before[worker] is generator:
+        if self.generators[worker] is generator:
             return self
-        return EachWorker((*before[:worker], generator, *before[worker + 1 :]))
+        after = list(self.generators)
+        after[worker] = generator
+        return EachWorker(tuple(after))
 
 
 def ns_span(span_ms: tuple[int, int]) -> tuple[int, int]:

@@ -41,6 +41,7 @@ class InFlight(msgspec.Struct, gc=False):
     step: Step
     request: int
     process: int
+    sent_ns: int
 
 
 class Interpreter:
@@ -135,7 +136,7 @@ class Interpreter:
             step, generator = generator.op(worker, now_ns)
             if step is not None:
                 if step.at_ns <= now_ns:
-                    self._send(step)
+                    self._send(step, now_ns)
                 else:
                     heapq.heappush(self._timed, (step.at_ns, worker, step))
         self._free.clear()
@@ -150,9 +151,9 @@ class Interpreter:
             if step is None:
                 self._session(worker, "open")
             else:
-                self._send(step)
+                self._send(step, now_ns)
 
-    def _send(self, step: Step) -> None:
+    def _send(self, step: Step, now_ns: int) -> None:
         worker, do = step.worker, step.do
         self._requests += 1
         process = self._process[worker]
@@ -170,9 +171,8 @@ class Interpreter:
             value["value"] = self._requests
             if step.token is not None:
                 value["token"] = step.token
-        now_ns = self.now()
         self.journal.invoke(now_ns, process, do, step.key, value)
-        self._flight[worker] = InFlight(step, self._requests, process)
+        self._flight[worker] = InFlight(step, self._requests, process, now_ns)
         self.view.sent(worker, do, step.key, self.start_ns + now_ns)
         self.pool.send(worker, request)
 
@@ -193,16 +193,21 @@ class Interpreter:
         worker, reply = event.worker, event.reply
         if reply is None:
             self._died(worker, event)
+        elif not reply.event:
+            self._answered(worker, reply, event.received_ns - self.start_ns)
         elif reply.event == "hello":
             self._dead.discard(worker)
             self.hellos[worker] = reply.value if isinstance(reply.value, dict) else {}
             self._session(worker, "open")
         elif reply.event == "lost":
             self.journal.lost(event.received_ns - self.start_ns, self._process[worker], reply)
+
+    def _answered(self, worker: int, reply: Reply, received_ns: int) -> None:
+        flight = self._flight.get(worker)
+        if flight is not None and flight.request == reply.id:
+            self._completed(worker, reply, received_ns)
         elif reply.id and self._opening.get(worker) == reply.id:
             self._opened(worker, reply)
-        elif worker in self._flight and self._flight[worker].request == reply.id:
-            self._completed(worker, reply, event.received_ns - self.start_ns)
 
     def _opened(self, worker: int, reply: Reply) -> None:
         if worker in self._closing:
@@ -224,7 +229,14 @@ class Interpreter:
         step, outcome = flight.step, reply.type
         granted = reply.value if isinstance(reply.value, dict) else {}
         token = granted.get("token")
-        self.journal.complete(received_ns, flight.process, step, reply, self.start_ns)
+        self.journal.complete(
+            received_ns,
+            flight.process,
+            step,
+            reply,
+            sent_ns=flight.sent_ns,
+            start_ns=self.start_ns,
+        )
         ttl_ns = step.ttl_ms * NS_PER_MS or None
         self.view.completed(
             worker, step.do, outcome, step.key, step.hold, self.start_ns + received_ns, ttl_ns
@@ -257,7 +269,14 @@ class Interpreter:
         self._process[worker] += self.workers
         if flight is not None:
             reply = Reply(flight.request, Type.INFO, error=f"worker died: {event.died}")
-            self.journal.complete(now_ns, flight.process, flight.step, reply, self.start_ns)
+            self.journal.complete(
+                now_ns,
+                flight.process,
+                flight.step,
+                reply,
+                sent_ns=flight.sent_ns,
+                start_ns=self.start_ns,
+            )
         # Also when it died between two operations: its section is over.
         self._tell(Completion(worker, now_ns, "died", Type.INFO))
 

@@ -21,6 +21,7 @@ from harness.generator import Step
 FILE = "history.jsonl"
 FLUSH_EVERY_NS = 100 * NS_PER_MS
 FLUSH_LINES_MAX = 2000
+REPLY_FIELDS = ("token", "seq", "version", "value")  # of a reply's value; the rest stays out
 
 
 class Journal:
@@ -42,15 +43,21 @@ class Journal:
         """An operation was handed to a worker."""
         self._append(Op(len(self.ops), time_ns, process, Type.INVOKE, f, key, value))
 
-    def complete(self, time_ns: int, process: int, step: Step, reply: Reply, start_ns: int) -> None:
-        """An operation ended.  The worker's own stamps go to ``extra``."""
+    def complete(
+        self, time_ns: int, process: int, step: Step, reply: Reply, *, sent_ns: int, start_ns: int
+    ) -> None:
+        """An operation ended.  The worker's own stamps go to ``extra`` if they say more."""
         value: dict[str, Any] = {"hold": step.hold}
-        if isinstance(reply.value, dict):
-            for name in ("token", "seq", "version", "value"):
-                if reply.value.get(name) is not None:
-                    value[name] = reply.value[name]
+        given = reply.value
+        if isinstance(given, dict):
+            for name in REPLY_FIELDS:
+                found = given.get(name)
+                if found is not None:
+                    value[name] = found
         op = Op(len(self.ops), time_ns, process, reply.type, step.do, step.key, value, reply.error)
-        if reply.invoke:
+        if reply.invoke and (
+            reply.invoke - start_ns != sent_ns or reply.complete - start_ns != time_ns
+        ):
             op.extra = {"invoke": reply.invoke - start_ns, "complete": reply.complete - start_ns}
         self._append(op)
 

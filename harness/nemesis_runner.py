@@ -135,6 +135,8 @@ class NemesisRunner:
 
     def tick(self, now_ns: int) -> int | None:
         """Starts what is due; returns when it wants to be called next (ns since the start)."""
+        if not (self._waiting or self._active):
+            return None
         self._collect()
         wakes = []
         for active in list(self._active.values()):

@@ -17,32 +17,36 @@ from harness.core.history import NEMESIS, Op, Type
 def tighten(ops: list[Op]) -> tuple[list[Op], int]:
     """Ops with the workers' times, sorted and numbered anew; and how many kept the harness'.
 
-    At equal times the order of the input is kept: operations of one process must not change
-    places, and for all others equal times are concurrent anyway.
+    Ops that carry no stamps stay as they are, so doing it twice changes nothing.  At equal times
+    the order of the input is kept: operations of one process must not change places, and for all
+    others equal times are concurrent anyway.  The given ops are changed in place.
     """
-    times = [op.time for op in ops]
-    pending: dict[int | str, int] = {}
-    loose = 0
-    for position, op in enumerate(ops):
+    pending: dict[int | str, Op] = {}
+    loose = moved = 0
+    for op in ops:
+        if op.type == Type.INVOKE:
+            pending[op.process] = op
+            continue
         if op.process == NEMESIS:
             continue
-        if op.type == Type.INVOKE:
-            pending[op.process] = position
-            continue
         sent = pending.pop(op.process, None)
-        invoke, complete = op.extra.get("invoke"), op.extra.get("complete")
+        if not op.extra:
+            continue
+        invoke, complete = op.extra.pop("invoke", None), op.extra.pop("complete", None)
         if sent is None or invoke is None or complete is None:
             continue
-        if ops[sent].time <= invoke <= complete <= op.time:
-            times[sent], times[position] = invoke, complete
+        if sent.time <= invoke <= complete <= op.time:
+            sent.time, op.time = invoke, complete
+            moved += 1
         else:
             loose += 1
-    order = sorted(range(len(ops)), key=times.__getitem__)
-    tight = []
-    for index, position in enumerate(order):
-        op = ops[position]
-        extra = {k: v for k, v in op.extra.items() if k not in ("invoke", "complete")}
-        tight.append(
-            Op(index, times[position], op.process, op.type, op.f, op.key, op.value, op.error, extra)
-        )
+    if not moved:
+        return ops, loose
+    tight = sorted(ops, key=_time)
+    for index, op in enumerate(tight):
+        op.index = index
     return tight, loose
+
+
+def _time(op: Op) -> int:
+    return op.time

@@ -30,7 +30,6 @@ from harness.stamps import tighten
 HISTORY, PLAN, ENV, RESOURCE, RESULTS = (
     "history.jsonl", "plan.json", "env.json", "resource.jsonl", "results.json",
 )  # fmt: skip
-FINAL_STAMPS = "worker"
 
 T = TypeVar("T")
 
@@ -125,8 +124,6 @@ def read_history(run_dir: Path) -> tuple[History, int]:
     """
     path = run_dir / HISTORY
     header, ops, torn = _read_journal(path)
-    if header.versions.get("stamps") == FINAL_STAMPS:
-        return History(ops, header, torn=torn), 0
     ops, loose = tighten(ops)
     return History(ops, header, torn=torn), loose
 
@@ -152,10 +149,11 @@ def _read_journal(path: Path) -> tuple[Header, list[Op], bool]:
 
 def finish_history(run_dir: Path, header: Header, ops: list[Op]) -> tuple[History, int]:
     """Replaces the journal by the final history: workers' stamps, in order of time."""
+    stamped = any(op.extra for op in ops)
     tight, loose = tighten(ops)
-    final = msgspec.structs.replace(header, versions={**header.versions, "stamps": FINAL_STAMPS})
-    write_lines(run_dir / HISTORY, tight, header=final)
-    return History(tight, final), loose
+    if stamped:
+        write_lines(run_dir / HISTORY, tight, header=header)
+    return History(tight, header), loose
 
 
 def read_faults(run_dir: Path) -> list[FaultWindow]:

@@ -101,7 +101,14 @@ def print_campaign(
     if len(reports) + len(failed) < 2:
         return
     rows = [
-        (r.name, r.claim.verdict, r.verdict, str(len(r.faults)), str(r.ops), f"{r.run_dir}/report.txt")
+        (
+            r.name,
+            r.claim.verdict,
+            r.verdict,
+            str(len(r.faults)),
+            str(r.ops),
+            f"{r.run_dir}/report.txt",
+        )
         for r in reports
     ]
     rows += [(name, "", "did not run", "", "", "") for name, _ in failed]

@@ -58,8 +58,8 @@ class Op(msgspec.Struct, omit_defaults=True, gc=False, kw_only=False):
     extra: dict[str, Any] = {}
 
 
-class Header(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """First line of a history file."""
+class Header(msgspec.Struct, kw_only=True):
+    """First line of a history file; its ``schema`` is what tells it from an operation."""
 
     schema: str = SCHEMA
     name: str = ""
