@@ -1,0 +1,27 @@
+"""Checkers by name.  A new one: one file beside this, one line here, its test.
+
+    result = CHECKERS.load("lease")().check(history, context)
+
+Safety: lease (was the lock granted rightly), exclusion (who believed to hold), fencing and effects
+(was data harmed).  Apart from safety: liveness, fairness.  About the run itself: vacuity, stats,
+exceptions.
+"""
+
+from __future__ import annotations
+
+from harness.core.registry import Registry
+
+CHECKERS = Registry(
+    "checker",
+    {
+        "effects": "checkers.effects:Effects",
+        "exceptions": "checkers.exceptions:Exceptions",
+        "exclusion": "checkers.exclusion:Exclusion",
+        "fairness": "checkers.fairness:Fairness",
+        "fencing": "checkers.fencing:Fencing",
+        "lease": "checkers.lease:Lease",
+        "liveness": "checkers.liveness:Liveness",
+        "stats": "checkers.stats:Stats",
+        "vacuity": "checkers.vacuity:Vacuity",
+    },
+)

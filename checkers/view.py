@@ -1,0 +1,201 @@
+"""A run as the checkers look at it: who works where, believed windows, holds, pauses, signals.
+
+    view = View(history, context)
+    view.worker(17), view.windows["k0"], view.pauses, view.holds["k0"]
+
+Everything is derived once from (History, CheckContext) and cached; nothing is judged here.
+
+Traps.  A process number is not a worker: after an unknown outcome a worker goes on under the next
+number, which is the same modulo the number of workers (``extra.worker`` says it where present).
+Fault windows are in their widest reading, so a pause counts from the last thing that the worker
+still did in it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from checkers.models.base import ACQUIRE, BUSY, LOCK_F, RELEASE, RENEW
+from checkers.models.shared import RW_F
+from checkers.monitors.belief import LOST, Pause, Window, windows
+from checkers.monitors.span import INF, Span, by_key
+from harness.core.history import NEMESIS, History, Op
+from harness.core.protocols import CheckContext, FaultWindow
+
+WORKER_KILL, WORKER_PAUSE = "worker-kill", "worker-pause"
+
+
+class View:
+    """What checkers want to know of a run."""
+
+    def __init__(self, history: History, context: CheckContext) -> None:
+        self.history, self.context = history, context
+
+    @cached_property
+    def ttl_ns(self) -> int | None:
+        """TTL of leases: of the run, else of the history's header."""
+        known = self.context.ttl_ns
+        return self.history.header.ttl_ns if known is None else known
+
+    @cached_property
+    def locks(self) -> dict[str | None, list[Span]]:
+        """Lock operations per key, plain failures too (``seen == "fail"``)."""
+        return by_key(self.history.intervals(), LOCK_F, fails=True)
+
+    @cached_property
+    def judged(self) -> dict[str | None, list[Span]]:
+        """Lock operations per key that say something."""
+        return {
+            key: [span for span in spans if span.seen != "fail"]
+            for key, spans in self.locks.items()
+        }
+
+    @cached_property
+    def grants(self) -> list[Span]:
+        """Acquires that were answered ok, by time of the answer."""
+        found = [s for spans in self.locks.values() for s in spans if s.f == ACQUIRE and s.ok]
+        return sorted(found, key=lambda span: (span.ret, span.event))
+
+    @cached_property
+    def leased(self) -> bool:
+        """Whether locks run out here."""
+        if self.ttl_ns is not None:
+            return True
+        return any(
+            span.ttl is not None
+            for spans in self.locks.values()
+            for span in spans
+            if span.f in (ACQUIRE, RENEW)
+        )
+
+    @cached_property
+    def kinds(self) -> bool:
+        """Whether locks have read and write modes here."""
+        return any(
+            op.invoke.f in RW_F or (op.invoke.f in LOCK_F and op.field("mode") is not None)
+            for op in self.history.intervals()
+        )
+
+    @cached_property
+    def _named(self) -> dict[int | str, int]:
+        found: dict[int | str, int] = {}
+        for op in self.history:
+            worker = op.extra.get("worker")
+            if isinstance(worker, int):
+                found[op.process] = worker
+        return found
+
+    def worker(self, process: int | str) -> int | None:
+        """The worker's index, None if the history does not tell."""
+        if process in self._named:
+            return self._named[process]
+        if isinstance(process, int):
+            return process % self.context.workers if self.context.workers else process
+        return None
+
+    @cached_property
+    def _processes(self) -> dict[int, list[int | str]]:
+        found: dict[int, list[int | str]] = {}
+        for process in dict.fromkeys(op.process for op in self.history if op.process != NEMESIS):
+            worker = self.worker(process)
+            if worker is not None:
+                found.setdefault(worker, []).append(process)
+        return found
+
+    def processes(self, target: str) -> list[int | str]:
+        """Processes of the worker that a fault names ("w3")."""
+        number = target.removeprefix("w")
+        return self._processes.get(int(number), []) if number.isdigit() else []
+
+    @cached_property
+    def deaths(self) -> dict[int | str, list[int]]:
+        """When a process' worker was killed (ns)."""
+        found: dict[int | str, list[int]] = {}
+        for fault in self.context.faults:
+            if fault.kind == WORKER_KILL and fault.bit:
+                for target in fault.targets:
+                    for process in self.processes(target):
+                        found.setdefault(process, []).append(fault.start_ns)
+        return found
+
+    @cached_property
+    def pauses(self) -> list[Pause]:
+        """Sleeps of processes: from the last thing done in the window to the first after it."""
+        found = []
+        for fault in self.context.faults:
+            if fault.kind == WORKER_PAUSE and fault.bit:
+                for target in fault.targets:
+                    found += [self._pause(process, fault) for process in self.processes(target)]
+        return found
+
+    def _pause(self, process: int | str, fault: FaultWindow) -> Pause:
+        over = INF if fault.end_ns is None else fault.end_ns
+        start, end = fault.start_ns, INF
+        for time in self._activity.get(process, ()):
+            if time >= over:
+                end = time
+                break
+            start = max(start, time)
+        return Pause(process, start, end)
+
+    @cached_property
+    def _activity(self) -> dict[int | str, list[int]]:
+        found: dict[int | str, list[int]] = {}
+        for op in self.history:
+            if op.process != NEMESIS:
+                found.setdefault(op.process, []).append(op.time)
+        return found
+
+    @cached_property
+    def lost(self) -> dict[str | None, list[Op]]:
+        """Loss signals per key, under the process that got them."""
+        found: dict[str | None, list[Op]] = {}
+        for op in self.history:
+            if op.f != LOST:
+                continue
+            process = op.process
+            if isinstance(op.value, dict) and "process" in op.value:
+                process = op.value["process"]
+            seen = Op(op.index, op.time, process, op.type, op.f, op.key, op.value)
+            found.setdefault(op.key, []).append(seen)
+        return found
+
+    def believed(self, *, enforced: bool) -> dict[str | None, list[Window]]:
+        """Believed windows per key; ``enforced``: with the clients' own deadline."""
+        return {
+            key: windows(
+                spans,
+                ttl_ns=self.ttl_ns,
+                enforced=enforced,
+                lost=self.lost.get(key, ()),
+                deaths=self.deaths,
+                end_ns=self.history.end_ns,
+            )
+            for key, spans in self.locks.items()
+        }
+
+    @cached_property
+    def windows(self) -> dict[str | None, list[Window]]:
+        """Believed windows as the clients of this run keep them."""
+        return self.believed(enforced=self.context.enforced_deadline)
+
+    @cached_property
+    def contended(self) -> bool:
+        """Whether two processes ever wanted one key at the same time: one waited or was refused
+        while another held, waited, or tried."""
+        return any(_contended(spans) for spans in self.locks.values())
+
+
+def _contended(spans: list[Span]) -> bool:
+    wants: dict[int | str, int] = {}  # process -> until when it wants or has the lock
+    for span in sorted(spans, key=lambda span: (span.call, span.invoke)):
+        if span.f == ACQUIRE:
+            if span.seen == BUSY:
+                return True
+            others = (until for process, until in wants.items() if process != span.process)
+            if any(until >= span.call for until in others):
+                return True
+            wants[span.process] = INF if span.seen is None else span.ret
+        elif span.f == RELEASE and span.seen is None:
+            wants[span.process] = span.ret if span.ok else INF
+    return False
