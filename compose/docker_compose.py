@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from pathlib import Path
 import compose.docker_undo as undo
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.undo import Step, argv_step
+from harness.core.undo import MARK_VARIABLE, Step, argv_step, kill_marked_step
 
 FILES = Path(__file__).parent / "files"
 TAIL_CHARS = 2_000
@@ -44,7 +45,11 @@ class ComposeError(HarnessError):
 
 def undo_steps(project: str) -> list[Step]:
     """Steps that remove all of a project from any process; promised before it is created."""
-    return [argv_step([sys.executable, undo.__file__, "down", project])]
+    # First the client, should it still be at work: it would go on making containers.
+    return [
+        kill_marked_step(project),
+        argv_step([sys.executable, undo.__file__, "down", project]),
+    ]
 
 
 def unpause_step(container_id: str) -> Step:
@@ -73,40 +78,61 @@ class Project:
                 raise
             raise ComposeError(f"{error}\n{self._last_words()}", error.stderr) from error
 
-    def down(self) -> None:
-        """Removes containers, networks and volumes and makes sure that nothing is left."""
+    def down(self, *, interrupted: bool = False) -> None:
+        """Removes containers, networks and volumes and makes sure that nothing is left.
+
+        interrupted: ``up`` was cut short, so the Engine may still be making something.
+        """
         # A file that is gone or broken must not keep us from removing what it made.
         with contextlib.suppress(ComposeError):
             self.run("down", "-v", "--remove-orphans", "--timeout", "1")
         try:
-            undo.remove_project(self.name)
+            undo.remove_project(self.name, settle_s=undo.SETTLE_S if interrupted else 0.0)
         except undo.UndoError as error:
             raise HarnessError(str(error)) from error
 
     def run(self, *args: str, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> str:
         """Standard output of ``docker compose … args``; ComposeError if it fails."""
         argv = ["docker", "compose", "-p", self.name, "-f", str(self.file), *args]
+        env = {**os.environ, "COMPOSE_ANSI": "never", **self.env, MARK_VARIABLE: self.name}
         try:
-            done = subprocess.run(
-                argv,
-                env={**os.environ, "COMPOSE_ANSI": "never", **self.env},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=timeout_s,
-                check=False,
-            )
+            code, out, err = _run(argv, env, timeout_s)
         except subprocess.TimeoutExpired as error:
             raise ComposeError(f"{' '.join(argv)}: took longer than {timeout_s} s", "") from error
         except OSError as error:
             raise ComposeError(f"{' '.join(argv)}: {error}", "") from error
-        if done.returncode != 0:
-            text = done.stderr.strip()
+        if code != 0:
+            text = err.strip()
             raise ComposeError(f"docker compose {args[0]} failed: {text[-TAIL_CHARS:]}", text)
-        return done.stdout
+        return out
 
     def _last_words(self) -> str:
         try:
             return "logs of the containers:\n" + self.run("logs", "--no-color", "--tail", "20")
         except ComposeError as error:
             return f"and their logs could not be read: {error}"
+
+
+def _run(argv: list[str], env: Mapping[str, str], timeout_s: float) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error.
+
+    The client starts its plugin as a process of its own; both are in a session of theirs, so that
+    Ctrl-C reaches only us, and we end both.
+    """
+    process = subprocess.Popen(
+        argv,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, err

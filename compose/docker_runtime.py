@@ -71,6 +71,10 @@ class DockerCluster:
             raise HarnessError(f"worker {worker}: has no link; the cluster was made for fewer")
         return [{"name": link.dst, "host": link.host, "port": link.port} for link in own]
 
+    def container_id(self, node: str) -> str:
+        """Full id of a node's container, for what the docker client alone can do."""
+        return self._containers[node].id
+
     def primary(self) -> str:
         for name, node in self.nodes.items():
             if node.facts()["role"] == "primary":
@@ -142,7 +146,7 @@ class DockerRuntime:
             return _assemble(project, spec, workers, first, ledger, promise)
         except BaseException:
             # Also on Ctrl-C: what was begun is removed; if that fails, the promise stays open.
-            project.down()
+            project.down(interrupted=True)
             ledger.done(promise)
             raise
 

@@ -17,11 +17,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from typing import TextIO
 
 PROJECT_LABEL = "com.docker.compose.project"
 OWN_LABEL = "lockhavoc"
 CALL_TIMEOUT_S = 60.0
-PASSES_MAX = 5
+PASSES_MAX = 6
+SETTLE_S = 0.5  # making a container takes 0.1 s on an idle machine
 
 # kind -> (argv that lists ids, argv that removes).  Order matters: a volume or network in use by
 # a container cannot be removed.
@@ -62,17 +65,22 @@ def leftovers(label: str) -> dict[str, list[str]]:
     }
 
 
-def remove_project(project: str) -> int:
+def remove_project(project: str, *, settle_s: float = 0.0) -> int:
     """Removes every container, network and volume of a Compose project; returns how many.
 
-    Raises UndoError if something is still there afterwards.
+    settle_s: looks once more after so long.  A client that was killed may have asked for a
+    container that the Engine lists only when it is made.  Raises UndoError if something is left.
     """
     label = f"{PROJECT_LABEL}={project}"
     removed, last = 0, ""
     for _ in range(PASSES_MAX):
         found = leftovers(label)
         if not any(found.values()):
-            return removed
+            if settle_s <= 0:
+                return removed
+            time.sleep(settle_s)
+            settle_s = 0.0
+            continue
         for kind, ids in found.items():
             try:
                 if ids:
@@ -109,23 +117,28 @@ def _is_paused(container: str) -> bool:
 
 
 def main(argv: list[str]) -> int:
+    """Exit code 0 done, 254 usage, 255 not done (the reason is on stderr)."""
     try:
         match argv:
             case ["down", project]:
-                print(f"{project}: removed {remove_project(project)} things")  # noqa: T201 - CLI
+                _say(f"{project}: removed {remove_project(project, settle_s=SETTLE_S)} things")
             case ["unpause", container]:
-                print(f"{container[:12]}: {unpause(container)}")  # noqa: T201 - CLI
+                _say(f"{container[:12]}: {unpause(container)}")
             case ["list"]:
                 for kind, ids in leftovers(OWN_LABEL).items():
                     for name in ids:
-                        print(f"{kind} {name}")  # noqa: T201 - CLI
+                        _say(f"{kind} {name}")
             case _:
-                print("usage: docker_undo.py down PROJECT | unpause ID | list", file=sys.stderr)  # noqa: T201 - CLI
+                _say("usage: docker_undo.py down PROJECT | unpause ID | list", sys.stderr)
                 return 254
     except UndoError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - CLI
+        _say(str(error), sys.stderr)
         return 255
     return 0
+
+
+def _say(text: str, file: TextIO = sys.stdout) -> None:
+    print(text, file=file)
 
 
 if __name__ == "__main__":
