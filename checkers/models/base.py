@@ -67,13 +67,23 @@ class Model:
         """The independent object that ``op`` is about."""
         return op.invoke.key
 
+    def watches(self, op: Any) -> bool:
+        """Whether a prepared operation never changes any state (it may still be illegal in some).
+
+        False is always right; True spares the search a choice.
+        """
+        return False
+
     def cost(self, state: Any) -> tuple[Hashable, tuple[float, ...]]:
         """Splits a state into (what must be equal, numbers of which less is at least as good)."""
         return state, ()
 
 
 class PowerSet(Model):
-    """A non-deterministic model made deterministic: its state is the set of possible states."""
+    """A non-deterministic model made deterministic: its state is the set of possible states.
+
+    Nothing only watches such a state: what is illegal in one of the states rules that one out.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -122,11 +132,14 @@ def until_ns(op: Interval) -> int | None:
 
     Read from ``until_ns`` in the value object, else in ``extra`` of the completion or invoke.
     """
-    found = op.field("until_ns")
-    if found is None:
-        for event in (op.complete, op.invoke):
-            if event is not None and found is None:
-                found = event.extra.get("until_ns")
+    found = None
+    for event in (op.complete, op.invoke):
+        if event is None or found is not None:
+            continue
+        if isinstance(event.value, dict):
+            found = event.value.get("until_ns")
+        if found is None and event.extra:
+            found = event.extra.get("until_ns")
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 

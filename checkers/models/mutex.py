@@ -68,6 +68,9 @@ class Mutex(Model):
     def prepare(self, op: Interval) -> Any:
         return lock_call(op)
 
+    def watches(self, op: Any) -> bool:
+        return op[0] in (RENEW, BUSY, NOT_HELD)
+
     def step(self, state: Any, op: Any) -> Any:
         f, owner, hold = op
         if f == ACQUIRE:
@@ -96,6 +99,9 @@ class Reentrant(Model):
     def prepare(self, op: Interval) -> Any:
         call = lock_call(op)
         return None if call is None else call[:2]
+
+    def watches(self, op: Any) -> bool:
+        return op[0] in (RENEW, BUSY, NOT_HELD)
 
     def step(self, state: Any, op: Any) -> Any:
         f, owner = op
@@ -132,6 +138,9 @@ class Fenced(Model):
             return None
         known = op.outcome == Type.OK or call[0] != ACQUIRE
         return (*call, integer(op.field("token")) if known else None, op.outcome == Type.INFO)
+
+    def watches(self, op: Any) -> bool:
+        return op[0] in (BUSY, NOT_HELD)  # a renew may tell an unknown token
 
     def step(self, state: Any, op: Any) -> Any:
         f, owner, hold, token, unknown = op

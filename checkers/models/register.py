@@ -22,14 +22,15 @@ from harness.core.errors import UserError
 from harness.core.history import Interval, Op, Type
 
 READ, WRITE, CAS, DIFFERS = "read", "write", "cas", "differs"
-CAS_F: dict[str, str] = {"read": READ, "write": WRITE, "cas": CAS}
 KV_F: dict[str, str] = {"get": "get", "put": "put", "append": "append"}
 
 
 def payload(event: Op | None) -> Any:
     """The bare value of an event: what stands under ``value`` if it is an object with that."""
-    value = None if event is None else event.value
-    return value["value"] if isinstance(value, dict) and "value" in value else value
+    if event is None:
+        return None
+    value = event.value
+    return value["value"] if type(value) is dict and "value" in value else value
 
 
 class Cas(Model):
@@ -42,18 +43,22 @@ class Cas(Model):
         self.failed_cas_observes = failed_cas_observes
 
     def prepare(self, op: Interval) -> Any:
-        f = CAS_F.get(op.invoke.f)
-        outcome = op.outcome
-        if f is None:
-            return None
+        invoke, done = op.invoke, op.complete
+        f = invoke.f
+        kind = "info" if done is None else done.type
         if f == READ:
-            return (READ, _held(payload(op.complete)), None) if outcome == Type.OK else None
+            return (READ, _held(payload(done)), None) if kind == "ok" else None
         if f == WRITE:
-            return None if outcome == Type.FAIL else (WRITE, None, _held(payload(op.invoke)))
-        if outcome == Type.FAIL and not (self.failed_cas_observes or observed(op) == MISMATCH):
+            return None if kind == "fail" else (WRITE, None, _held(payload(invoke)))
+        if f != CAS:
+            return None
+        if kind == "fail" and not (self.failed_cas_observes or observed(op) == MISMATCH):
             return None
         old, new = _pair(op)
-        return (DIFFERS if outcome == Type.FAIL else CAS, _held(old), _held(new))
+        return (DIFFERS if kind == "fail" else CAS, _held(old), _held(new))
+
+    def watches(self, op: Any) -> bool:
+        return op[0] in (READ, DIFFERS)
 
     def step(self, state: Any, op: Any) -> Any:
         f, old, new = op
@@ -67,14 +72,18 @@ class Cas(Model):
 
 
 def _held(value: Any) -> Any:
+    if type(value) is int or type(value) is str:  # the usual ones, fast
+        return value
     return ("null",) if value is None else freeze(value)
 
 
 def _pair(op: Interval) -> tuple[Any, Any]:
     value = payload(op.invoke)
+    if type(value) is list and len(value) == 2:
+        return value[0], value[1]
     if isinstance(value, dict) and "from" in value and "to" in value:
         return value["from"], value["to"]
-    if isinstance(value, list | tuple) and len(value) == 2:
+    if isinstance(value, tuple) and len(value) == 2:
         return value[0], value[1]
     raise UserError(
         f"cas at index {op.invoke.index}: value is {value!r}, it must be a pair [from, to]"
@@ -94,6 +103,9 @@ class Kv(Model):
         if f == "get":
             return (f, _text(op.complete)) if op.outcome == Type.OK else None
         return f, _text(op.invoke)
+
+    def watches(self, op: Any) -> bool:
+        return bool(op[0] == "get")
 
     def step(self, state: Any, op: Any) -> Any:
         f, text = op
@@ -129,6 +141,9 @@ class Store(Model):
                 "resource needs an integer (is this history of an unfenced resource?)"
             )
         return refused, token
+
+    def watches(self, op: Any) -> bool:
+        return bool(op[0])
 
     def step(self, state: Any, op: Any) -> Any:
         refused, token = op

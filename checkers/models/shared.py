@@ -120,6 +120,9 @@ class Semaphore(Model):
             return None if seen is None else (seen, holder_of(op), permits)
         return f, holder_of(op), permits
 
+    def watches(self, op: Any) -> bool:
+        return op[0] in (RENEW, BUSY, NOT_HELD)
+
     def step(self, state: Any, op: Any) -> Any:
         f, who, permits = op
         if f in (ACQUIRE, BUSY):
@@ -157,6 +160,9 @@ class RwLock(Model):
             seen = _refusal(op, f)
             return None if seen is None else (seen, holder_of(op), WRITE if f == UPGRADE else mode)
         return f, holder_of(op), mode
+
+    def watches(self, op: Any) -> bool:
+        return op[0] in (RENEW, BUSY, NOT_HELD)
 
     def step(self, state: Any, op: Any) -> Any:
         f, who, mode = op

@@ -33,3 +33,4 @@ ENGINE_MOVES_MAX = 2_000_000  # remembered transitions of a model; beyond, steps
 ENGINE_ENDS_MAX = 16  # dead ends and last operations kept for the report of a violation
 ENGINE_BUDGET_S = 60.0  # default time of the general checker for one history
 ENGINE_MEMORY_BYTES = 2 << 30
+KEYS_LISTED_MAX = 64  # keys with a result of their own; beyond, only those that are not TRUE

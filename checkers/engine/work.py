@@ -1,0 +1,275 @@
+"""One object's operations, made ready for the search: numbered, lazily, in the order of returns.
+
+The search moves along the *returns* of the operations that surely happened (``required``).  At the
+r-th return, ``choices[r]`` are the operations that may be next: the returning one first, then all
+others that are open at that moment, in call order.  Each open operation has a bit of its own (given
+back when it returns), so "which operations are done" is always
+
+    (r, mask):  all that returned before the r-th return, and the open ones in the mask
+
+two small numbers, however long the history and however long one operation stays open.  This is the
+windowed key.  Operations of unknown outcome are not in this picture: they stand apart in ``infos``,
+in call order, and ``infos_before[r]`` of them were called before the r-th return.
+
+Everything is worked out a chunk of returns at a time, when the search gets there: a violation near
+the beginning of a long history costs next to nothing.
+
+Traps: times are closed intervals, so a call at the very time of a return is before it (concurrent),
+unless both are of one process and the lines say otherwise: ``after`` keeps those few pairs.  States
+and operations are interned, so that a transition is a look-up of a small integer in ``rows``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.models.base import Model, until_ns
+from harness.core.history import Interval, Type
+from harness.core.limits import ENGINE_MOVES_MAX
+
+CHUNK = 24  # returns worked out at a time: a trade of call overhead against wasted look-ahead
+ILLEGAL = -1
+INFO = Type.INFO.value  # a plain string compares faster
+
+
+class Work:
+    """The operations of one object, for one model.  All lists grow in place, never shrink."""
+
+    __slots__ = (
+        "_at",
+        "_classes",
+        "_free",
+        "_info_moves",
+        "_last_of_class",
+        "_next_call",
+        "_next_return",
+        "_open",
+        "_order",
+        "after",
+        "bit",
+        "bounded",
+        "calls",
+        "choices",
+        "class_of",
+        "costed",
+        "count",
+        "infos",
+        "infos_before",
+        "model",
+        "moves",
+        "ops",
+        "position",
+        "prepared",
+        "returns",
+        "rows",
+        "same_before",
+        "seq",
+        "slots",
+        "state_ids",
+        "states",
+        "watches",
+        "weight",
+    )
+
+    def __init__(self, ops: list[Interval], model: Model) -> None:
+        """``model`` must be deterministic; ``ops`` are those of one object, in any order."""
+        calls = [op.invoke.time for op in ops]
+        if any(map(int.__gt__, calls, calls[1:])):
+            ops = sorted(ops, key=_line_order)
+            calls = [op.invoke.time for op in ops]
+        self.ops, self.calls, self.model = ops, calls, model
+        self.count = len(ops)
+        self.returns = returns = [
+            None if (done := op.complete) is None or done.type == INFO else done.time for op in ops
+        ]
+        required = [i for i, end in enumerate(returns) if end is not None]
+        required.sort(key=returns.__getitem__)  # type: ignore[arg-type]  # no None among them
+        self._order = required
+        self._next_call = self._next_return = self._at = self.slots = 0
+        self._open: dict[int, None] = {}
+        self._free: list[int] = []
+        self.bit = [0] * self.count  # 0: says nothing, or unknown
+        self.class_of = [0] * self.count
+        self.seq: list[int] = []  # required operations in order of return
+        self.choices: list[tuple[int, ...]] = []
+        self.infos: list[int] = []
+        self.infos_before: list[int] = []
+        self.same_before: list[int] = []  # for each info, the one like it before it, or -1
+        self.bounded: dict[int, int] = {}  # place in infos -> time after which it can't happen
+        self.after: dict[int, int] = {}  # operation -> the one of its process it must come after
+        self.position: dict[int, int] = {}  # operations named in ``after`` -> place in seq
+        self.prepared: list[Any] = []
+        self.watches: list[bool] = []  # class -> whether it never changes a state
+        self._classes: dict[Any, int] = {}
+        self._last_of_class: dict[int, int] = {}
+        self.costed = model.costed
+        self.states: list[Any] = [model.init]
+        self.state_ids: dict[Any, int] = {model.init: 0}
+        self.rows: list[dict[int, int]] = [{}]  # state -> class -> state after it, or ILLEGAL
+        self.moves = 0  # how many of these are remembered
+        self._info_moves: dict[int, tuple[int, list[tuple[int, int]]]] = {}
+        self.weight = 0  # numbers held in ``choices``
+
+    def extend(self) -> bool:
+        """Works out the next chunk of returns.  False if there were none left."""
+        order, returns, calls, bit = self._order, self.returns, self.calls, self.bit
+        opened, free, seq, count = self._open, self._free, self.seq, self.count
+        ops, prepare, prepared = self.ops, self.model.prepare, self.prepared
+        number_of, choices, infos = self._classes.setdefault, self.choices, self.infos
+        at, call, had = self._next_return, self._next_call, len(seq)
+        goal = had + CHUNK
+        while at < len(order) and len(seq) < goal:
+            x = order[at]
+            at += 1
+            end: int = returns[x]  # type: ignore[assignment]  # required ones have a return
+            while call < count and calls[call] <= end:
+                what = prepare(ops[call])
+                if what is not None:
+                    try:
+                        kind = number_of(what, len(prepared))
+                    except TypeError:  # not hashable: a class of its own
+                        kind = len(prepared)
+                    if kind == len(prepared):
+                        prepared.append(what)
+                        self.watches.append(self.model.watches(what))
+                    self.class_of[call] = kind
+                    if returns[call] is None:
+                        self._admit_info(call, kind)
+                    else:
+                        bit[call] = free.pop() if free else self._new_slot()
+                        opened[call] = None
+                    if calls[call] == end:
+                        self._tie(call)
+                call += 1
+            slot = bit[x]
+            if slot:
+                del opened[x]
+                if x in self.position:
+                    self.position[x] = len(seq)
+                seq.append(x)
+                choices.append((x, *opened))
+                self.infos_before.append(len(infos))
+                free.append(slot)
+        self.weight += sum(map(len, choices[had:])) + 8 * (len(seq) - had)
+        self._next_return, self._next_call = at, call
+        return len(seq) > had
+
+    def _new_slot(self) -> int:
+        self.slots += 1
+        return 1 << (self.slots - 1)
+
+    def _admit_info(self, i: int, kind: int) -> None:
+        place = len(self.infos)
+        self.infos.append(i)
+        end_ns = until_ns(self.ops[i])
+        if end_ns is not None:
+            self.bounded[place] = end_ns
+            self.same_before.append(-1)
+            return
+        self.same_before.append(self._last_of_class.get(kind, -1))
+        self._last_of_class[kind] = place
+
+    def _tie(self, i: int) -> None:
+        """Remembers the operation of the same process that ended at the tick ``i`` began."""
+        invoke = self.ops[i].invoke
+        for j in self._open:
+            done = self.ops[j].complete
+            if (
+                j != i
+                and self.returns[j] == invoke.time
+                and self.ops[j].invoke.process == invoke.process
+                and done is not None
+                and done.index < invoke.index
+            ):
+                self.after[i] = j
+                self.position[j] = self.count  # not returned yet
+
+    def move(self, state: int, kind: int) -> int:
+        """The state after an operation of class ``kind``, or ILLEGAL; remembered in ``rows``."""
+        after = self.model.step(self.states[state], self.prepared[kind])
+        found = ILLEGAL
+        if after is not None:
+            states = self.states
+            found = self.state_ids.setdefault(after, len(states))
+            if found == len(states):
+                states.append(after)
+                self.rows.append({})
+        if self.moves < ENGINE_MOVES_MAX:
+            self.moves += 1
+            self.rows[state][kind] = found
+        return found
+
+    def info_moves(self, state: int, there: int) -> list[tuple[int, int]]:
+        """(place, target) of the first ``there`` infos that are legal in ``state`` and change it.
+
+        Remembered per state and only ever extended; the tail may have later places.
+        """
+        known = self._info_moves.get(state)
+        if known is None:
+            known = self._info_moves[state] = (0, [])
+        upto, found = known
+        if upto < there:
+            row = self.rows[state]
+            for place in range(upto, there):
+                kind = self.class_of[self.infos[place]]
+                target = row.get(kind)
+                if target is None:
+                    target = self.move(state, kind)
+                if target >= 0 and target != state:
+                    found.append((place, target))
+            self._info_moves[state] = (there, found)
+        return found
+
+    def pass_returns(self, r: int, mask: int) -> tuple[int, int]:
+        """The first return of an operation that is not done, and the mask there."""
+        seq, bit = self.seq, self.bit
+        while r < len(seq) or self.extend():
+            b = bit[seq[r]]
+            if not mask & b:
+                break
+            mask ^= b
+            r += 1
+        return r, mask
+
+    def may_follow(self, i: int, r: int, mask: int) -> bool:
+        """Whether the operation that ``i`` must come after (see ``after``) is done."""
+        first = self.after.get(i)
+        return first is None or self.position[first] < r or bool(mask & self.bit[first])
+
+    def info_open(self, place: int, r: int, mask: int, used: int) -> bool:
+        """Whether the info at ``place`` can still take effect, given what is done."""
+        if used >> place & 1:
+            return False
+        like = self.same_before[place]
+        if like >= 0 and not used >> like & 1:
+            return False  # the same thing, called earlier, is at least as good
+        if self.after and not self.may_follow(self.infos[place], r, mask):
+            return False
+        end_ns = self.bounded.get(place)
+        return end_ns is None or not self._over(end_ns, r, mask, used)
+
+    def _over(self, end_ns: int, r: int, mask: int, used: int) -> bool:
+        """Whether something called after ``end_ns`` is done already."""
+        calls, bit = self.calls, self.bit
+        if any(calls[i] > end_ns for i in self.choices[r] if mask & bit[i]):
+            return True
+        place = used.bit_length() - 1
+        while place >= 0 and calls[self.infos[place]] > end_ns:
+            if used >> place & 1:
+                return True
+            place -= 1
+        return self._returned_after(end_ns, r)
+
+    def _returned_after(self, end_ns: int, r: int) -> bool:
+        """Whether one of the first ``r`` to return was called after ``end_ns``."""
+        seq, calls, returns = self.seq, self.calls, self.returns
+        spot = r - 1
+        while spot >= 0 and returns[seq[spot]] > end_ns:  # type: ignore[operator]
+            if calls[seq[spot]] > end_ns:
+                return True
+            spot -= 1
+        return False
+
+
+def _line_order(op: Interval) -> tuple[int, int]:
+    return op.invoke.time, op.invoke.index
