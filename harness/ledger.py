@@ -42,8 +42,12 @@ class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
 class FileLedger:
     """The ledger of a run in progress; safe to use from several threads."""
 
-    def __init__(self, run_dir: Path, clock: Clock, *, start_ns: int = 0) -> None:
+    def __init__(
+        self, run_dir: Path, clock: Clock, *, start_ns: int = 0, durable: bool = True
+    ) -> None:
+        """``durable=False`` leaves the fsync out: a simulation leaves nothing to undo."""
         self.path = run_dir / FILE
+        self._durable = durable
         self.start_ns = start_ns
         self._clock = clock
         self._lock = threading.Lock()
@@ -93,7 +97,7 @@ class FileLedger:
         try:
             self._file.write(msgspec.json.encode(entry) + b"\n")
             self._file.flush()
-            if sync:
+            if sync and self._durable:
                 os.fsync(self._file.fileno())
         except OSError as error:
             raise HarnessError(f"{self.path}: cannot be written: {error.strerror}") from error

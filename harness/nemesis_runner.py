@@ -224,7 +224,10 @@ class NemesisRunner:
         if not moment:
             return []
         world = self.world.seen_as(AimedView(holders, waiters))
-        return resolve(step.target, FAULTS.load(step.kind).acts_on, world, self._rng[step.id])
+        targets = resolve(step.target, FAULTS.load(step.kind).acts_on, world, self._rng[step.id])
+        # Two faults on one target would take each other's effect for their own: the later waits.
+        busy = {name for active in self._active.values() for name in active.window.targets}
+        return [] if busy.intersection(targets) else targets
 
     def _fire(self, step: FaultStep, targets: list[str]) -> None:
         fault_class = FAULTS.load(step.kind)

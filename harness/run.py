@@ -60,7 +60,34 @@ def run(
     replay: Sequence[str],
     progress: Progress,
 ) -> RunReport:
-    """Runs a plan and returns its report (also written to the run's directory)."""
+    """Runs a plan, writes its reports and returns the document they are made of."""
+    report = execute(
+        scenario,
+        plan,
+        source=source,
+        runtime=runtime,
+        store_dir=store_dir,
+        argv=argv,
+        replay=replay,
+        progress=progress,
+    )
+    write_reports(Path(report.run_dir), report)
+    store.finished(store_dir, Path(report.run_dir))
+    return report
+
+
+def execute(
+    scenario: Scenario,
+    plan: Plan,
+    *,
+    source: str,
+    runtime: str,
+    store_dir: Path,
+    argv: Sequence[str],
+    replay: Sequence[str],
+    progress: Progress,
+) -> RunReport:
+    """Runs and judges a plan; the directory holds everything but the reports."""
     began = time.monotonic()
     run_dir = store.create(store_dir, scenario.name)
     progress(f"run {run_dir}  seed {plan.seed}  runtime {runtime}")
@@ -85,7 +112,7 @@ def run(
         has_lease=environment.has_lease,
     )
     results = analyse(recorded.history, context)
-    report = make_report(
+    return make_report(
         scenario,
         plan,
         environment,
@@ -95,9 +122,6 @@ def run(
         results=results,
         interrupted=recorded.interrupted,
     )
-    write_reports(run_dir, report)
-    store.finished(store_dir, run_dir)
-    return report
 
 
 def _record(

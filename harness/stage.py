@@ -183,7 +183,7 @@ def _open_sim(scenario: Scenario, plan: Plan, run_dir: Path) -> Iterator[Stage]:
         resource_mode=scenario.resource.mode,
         options=scenario.backend.options,
     )
-    ledger = FileLedger(run_dir, setup.clock)
+    ledger = FileLedger(run_dir, setup.clock, durable=False)
     try:
         yield Stage(
             runtime=SIM,

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -184,6 +185,7 @@ def describe_host() -> dict[str, str]:
     }
 
 
+@cache
 def describe_git(directory: Path) -> dict[str, Any]:
     """Head and dirtiness of the checkout a run was started in; empty outside of one."""
 

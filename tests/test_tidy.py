@@ -21,10 +21,10 @@ TOP_LEVEL = {
 # Third-party packages and the only places that may import them.
 ALLOWED = {
     "msgspec": ("harness/", "checkers/", "nemesis/", "compose/", "clients/sim/"),
-    "pydantic": ("harness/scenario.py", "harness/core/"),
+    "pydantic": ("harness/scenario.py", "harness/reference.py", "harness/core/"),
     "click": (
         "harness/cli.py", "harness/campaign.py", "harness/healing.py", "harness/doctor.py",
-        "harness/judge_file.py", "harness/judge_run.py", "harness/summary.py", "checkers/fuzz.py",
+        "harness/judge_file.py", "harness/reference.py", "harness/summary.py", "checkers/fuzz.py",
     ),
     "rich": ("harness/report/text.py", "harness/judge_file.py"),
     "docker": ("compose/docker_engine.py",),
@@ -69,7 +69,11 @@ def may_import(path: str, module: str) -> bool:
     room, top = path.split("/")[0], module.split(".")[0]
     if top in sys.stdlib_module_names:
         return True
-    if path.startswith(FOREIGN) and path not in NOT_FOREIGN and top in (*ROOMS, "msgspec", "pydantic"):
+    if (
+        path.startswith(FOREIGN)
+        and path not in NOT_FOREIGN
+        and top in (*ROOMS, "msgspec", "pydantic")
+    ):
         return module.startswith(("clients.worker", "clients.recipes", "clients.adapters"))
     if top in ROOMS:
         if path.startswith("harness/core/"):
@@ -167,3 +171,21 @@ def test_requirements_are_hashed_and_name_no_index() -> None:
         assert "--hash=sha256:" in text, f"{path.name} has no hashes"
         assert "://" not in text, f"{path.name} names an address"
         assert "--index" not in text.replace("--no-emit-index-url", "")
+
+
+def test_the_generated_reference_is_up_to_date() -> None:
+    from harness.reference import pages
+
+    for name, content in pages().items():
+        path = ROOT / "docs" / "reference" / name
+        assert path.exists(), f"{name} is missing; run: make reference"
+        assert path.read_text(encoding="utf-8") == content, f"{name} is stale; run: make reference"
+
+
+def test_every_registered_name_has_a_row_in_the_reference() -> None:
+    from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES
+
+    text = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "docs/reference").glob("*.md"))
+    for registry in (BACKENDS, CHECKERS, FAULTS, LIBRARIES):
+        for name in registry.names():
+            assert f"| `{name}` |" in text, f"{registry.kind} {name} has no row"

@@ -99,7 +99,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such scenario file"):
         load(tmp_path / "none.toml")
     broken = tmp_path / "broken.toml"
-    broken.write_text("name = ")
+    broken.write_text("name = [,]\n")
     with pytest.raises(UserError, match=r"not valid TOML.*line 1"):
         load(broken)
 

@@ -1,0 +1,150 @@
+"""``lockhavoc check FILE --model M``: judge a recorded history, whoever recorded it.
+
+    lockhavoc check history.jsonl --model mutex
+    lockhavoc check history.edn.gz --model lease --ttl-ms 10000 --json
+
+No run directory, no Docker, no harness: a file goes in, a verdict comes out.  Exit codes: 0 legal,
+1 violation, 2 unknown (or nothing to judge), 254 for a malformed file or a wrong option.
+
+Traps: with ``--json`` stdout has exactly one document and nothing else; everything about usage
+goes to stderr.  ``--initial`` is read as JSON where it is JSON (``--initial 0`` is a number),
+else as a string.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from checkers import api
+from checkers.interchange import FORMATS, locate, read_history, write_edn, write_porcupine
+from checkers.properties import ENGINES
+from harness.core.history import History
+from harness.core.limits import ENGINE_BUDGET_S
+from harness.core.result import Result
+from harness.report.escape import mask_all
+from harness.report.verdict import EXIT_CODES, VerdictDocument, of_result, render
+
+
+def judge_file(
+    path: str | Path,
+    model: str,
+    *,
+    format: str = "auto",
+    independent: bool = False,
+    export_porcupine: str | Path | None = None,
+    export_edn: str | Path | None = None,
+    **options: Any,
+) -> tuple[Result, int]:
+    """Reads the file, judges it, writes the exports: (result, exit code).
+
+    options: as ``checkers.check_model`` (ttl_ms, k, initial, engine, budget_s, explain ...).
+    """
+    result, _ = _judge(
+        path,
+        model,
+        format=format,
+        independent=independent,
+        export_porcupine=export_porcupine,
+        export_edn=export_edn,
+        **options,
+    )
+    return result, EXIT_CODES[result.valid]
+
+
+def _judge(
+    path: str | Path,
+    model: str,
+    *,
+    format: str,
+    independent: bool,
+    export_porcupine: str | Path | None,
+    export_edn: str | Path | None,
+    **options: Any,
+) -> tuple[Result, History]:
+    name = api.model_name(model)  # before the file: a typo need not wait for a million lines
+    history = read_history(path, format=format, independent=independent)
+    result = api.check_model(history, name, **options)
+    if export_porcupine is not None:
+        write_porcupine(history, Path(export_porcupine), anomalies=result.anomalies)
+    if export_edn is not None:
+        write_edn(history.ops, Path(export_edn), history.header)
+    return result, history
+
+
+def document(result: Result, history: History, *, file: str, model: str) -> VerdictDocument:
+    """The JSON document, without secrets."""
+    found = of_result(result, history, file=file, model=model)
+    return msgspec.convert(mask_all(msgspec.to_builtins(found)), VerdictDocument)
+
+
+class _Value(click.ParamType):
+    name = "value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+
+
+@click.command("check")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    required=True,
+    help=f"What it should be: {', '.join(api.MODEL_NAMES)}.",
+)
+@click.option("--ttl-ms", type=float, help="Length of the lease (lease, belief).")
+@click.option("--k", type=int, help="Permits (semaphore).")
+@click.option("--initial", type=_Value(), help="First value of a register (cas), JSON or text.")
+@click.option("--drift-ppm", type=click.IntRange(0, 999_999), default=0, help="Clock-rate error.")
+@click.option("--judge-busy", is_flag=True, help="An answer 'busy' claims that somebody held.")
+@click.option(
+    "--format",
+    type=click.Choice(["auto", *FORMATS]),
+    default="auto",
+    show_default=True,
+    help="By suffix and content, if not given.",
+)
+@click.option("--independent", is_flag=True, help="Jepsen values [k v] are a key and its value.")
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True)
+@click.option(
+    "--budget-s",
+    type=click.FloatRange(0),
+    default=ENGINE_BUDGET_S,
+    show_default=True,
+    help="Time for searches, where the fast monitor cannot decide.",
+)
+@click.option("--explain/--no-explain", default=True, help="Minimise and draw violations.")
+@click.option(
+    "--export-porcupine",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write data for Porcupine's viewer.",
+)
+@click.option(
+    "--export-edn", type=click.Path(dir_okay=False, path_type=Path), help="Write Jepsen's EDN."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def check_file(file: Path, model: str, as_json: bool, **options: Any) -> int:
+    """Judges FILE (JSON lines, Jepsen's EDN, Parquet; .gz too) by a model.
+
+    \b
+    Examples:
+      lockhavoc check history.jsonl --model mutex
+      lockhavoc check history.edn --model lease --ttl-ms 10000 --json
+    """
+    result, history = _judge(file, model, **options)
+    name = api.model_name(model)
+    verdict = document(result, history, file=str(locate(file)), model=name)
+    if as_json:
+        click.echo(msgspec.json.encode(verdict))
+    else:
+        click.echo(render(verdict), nl=False)
+    return verdict.exit_code
