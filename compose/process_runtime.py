@@ -39,7 +39,7 @@ from compose.servers import Binary, find_server, find_toxiproxy
 from compose.toxiproxy import ToxiproxyClient, ToxiproxyError
 from harness.core import limits
 from harness.core.errors import HarnessError, LockhavocError
-from harness.core.protocols import Ledger, Link, Node
+from harness.core.protocols import Cluster, Ledger, Link, Node
 from harness.core.undo import Step, kill_marked_step, perform, remove_step
 
 _PORT_TRIES_MAX = 5  # a second collision in a row is bad luck, a fifth is something else
@@ -70,7 +70,7 @@ class ProcessRuntime:
         workers: int,
         run_dir: Path,
         ledger: Ledger,
-    ) -> ProcessCluster:
+    ) -> Cluster:
         """UserError for wrong options, RefusedError for a missing binary, HarnessError if a
         server does not come up."""
         spec: BackendSpec = BACKENDS.load(backend)
@@ -98,9 +98,12 @@ class ProcessCluster:
     """``protocols.Cluster`` with local processes."""
 
     def __init__(self, run_dir: Path, ledger: Ledger) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.links: list[Link] = []
-        self.versions: dict[str, str] = {}
+        self._nodes: dict[str, Node] = {}
+        self._links: list[Link] = []
+        self._versions: dict[str, str] = {}
+        self.nodes: Mapping[str, Node] = self._nodes
+        self.links: Sequence[Link] = self._links
+        self.versions: Mapping[str, str] = self._versions
         self.api: ToxiproxyClient | None = None
         self._run = f"lh{os.urandom(6).hex()}"  # mark of its processes, prefix of its proxies
         self._ports = FreePorts()
@@ -132,13 +135,13 @@ class ProcessCluster:
                 f"node {name}: {binary.path} calls itself {binary.version}, but the server that "
                 f"answers at {node.host}:{node.port} is {facts['version']}"
             )
-        self.nodes[name] = node
-        self.versions[str(facts["server"])] = str(facts["version"])
+        self._nodes[name] = node
+        self._versions[str(facts["server"])] = str(facts["version"])
 
     def add_proxies(self, binary: Binary, workers: int) -> None:
         """Starts toxiproxy-server and makes one proxy per worker and node."""
         self.api = api = self._start_toxiproxy(binary)
-        self.versions["toxiproxy"] = binary.version
+        self._versions["toxiproxy"] = binary.version
         ways = [
             (worker, node)
             for worker in range(workers)
@@ -164,7 +167,7 @@ class ProcessCluster:
                 echo=redis_probe.probe,
                 proxy=proxy,
             )
-            self.links.append(link)
+            self._links.append(link)
 
     def _proxy_name(self, worker: int, node: ProcessNode) -> str:
         return f"{self._run}-w{worker}-{node.name}"

@@ -126,6 +126,7 @@ class LocalServer:
         identity = f"{self._process.pid}@{self._start}"
         letter = None if ended else process_state(self._process.pid)
         if letter is None or letter in "ZXx":
+            self._process.poll()  # it ended between the two looks: take its exit code
             return Status("dead", identity)
         return Status("paused" if letter in "Tt" else "running", identity)
 

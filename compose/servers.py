@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import importlib.util
 import os
 import re
@@ -139,6 +140,16 @@ def toxiproxy_version(path: Path) -> str:
 
 
 def _ask(argv: list[str]) -> str:
+    """What a binary prints about itself; asked once per file, as long as it is unchanged."""
+    try:
+        stat = Path(argv[0]).stat()
+    except OSError as error:
+        raise HarnessError(f"cannot run {' '.join(argv)}: {error}") from error
+    return _asked(tuple(argv), stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+@functools.cache
+def _asked(argv: tuple[str, ...], *_unchanged: int) -> str:
     try:
         done = subprocess.run(
             argv,

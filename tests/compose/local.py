@@ -90,6 +90,7 @@ def cluster_up(
         run_dir=folder,
         ledger=DiskLedger(folder / "ledger.jsonl"),
     )
+    assert isinstance(cluster, ProcessCluster)
     try:
         yield cluster
     finally:

@@ -1,0 +1,354 @@
+"""Every registered fault against real servers: it bites, it heals, and it cannot be faked.
+
+Parametrised by the registry, so a new fault is tested by being registered.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from compose.process_runtime import ProcessCluster
+from compose.toxiproxy import toxic_name
+from harness.core import limits
+from harness.core.errors import HarnessError
+from harness.core.protocols import Evidence, Fault
+from nemesis.base import BaseFault
+from nemesis.registry import FAULTS
+from nemesis.targets import resolve
+from tests.compose.local import cluster_up, need, undo_elsewhere
+from tests.nemesis.worlds import TestWorld, live_world, worker_processes
+
+pytestmark = pytest.mark.live
+
+# Parameters besides the defaults that are worth a run of their own.
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in FAULTS),
+    ("cut-reply", {"how": "silence"}),
+    ("latency", {"latency_ms": 30, "direction": "upstream"}),
+    ("latency", {"latency_ms": 30, "direction": "both"}),
+]
+WITH_TOXICS = ["cut-reply", "jam", "latency", "mute"]
+LASTS = [name for name in FAULTS if FAULTS.load(name).acts_on == "link"] + [
+    "worker-pause",
+    "node-pause",
+]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestWorld, ProcessCluster]]:
+    with live_world(tmp_path_factory.mktemp("world")) as world:
+        yield world
+
+
+@pytest.fixture
+def both(
+    shared: tuple[TestWorld, ProcessCluster],
+) -> Iterator[tuple[TestWorld, ProcessCluster]]:
+    """The world, as new: whatever a test left behind is put right without the faults' help."""
+    world, cluster = shared
+    yield replace(world), cluster
+    for worker in world.workers:
+        worker.resume()
+        worker.start()
+    for node in world.cluster.nodes.values():
+        node.resume()
+        if node.status().state == "dead":
+            node.start()
+    for link in world.cluster.links:
+        link.clear()
+
+
+@pytest.fixture
+def world(both: tuple[TestWorld, ProcessCluster]) -> TestWorld:
+    return both[0]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests in which the proof must not come: they need not wait long for it."""
+    monkeypatch.setattr(limits, "EVIDENCE_TIMEOUT_MS", 200)
+    monkeypatch.setattr(limits, "HEAL_TIMEOUT_MS", 200)
+    monkeypatch.setattr(limits, "PROBE_TIMEOUT_MS", 120)
+
+
+def make(name: str, params: dict[str, Any] | None = None) -> BaseFault:
+    fault = FAULTS.load(name)(**(params or {}))
+    assert isinstance(fault, BaseFault)
+    return fault
+
+
+def targets_of(fault: BaseFault, world: TestWorld, *, everyone: bool = False) -> list[str]:
+    one = {"worker": "worker:0", "node": "primary", "link": "worker:0"}
+    every = {"worker": "all-workers", "node": "all-nodes", "link": "all-workers"}
+    aim = (every if everyone else one)[fault.acts_on]
+    found = resolve(aim, fault.acts_on, world, random.Random(0))
+    assert found
+    return found
+
+
+def assert_all_well(world: TestWorld) -> None:
+    for node in world.cluster.nodes.values():
+        assert node.status().state == "running"
+    for link in world.cluster.links:
+        assert link.toxics() == []
+        assert link.probe(1000).outcome == "answered"
+    for worker in world.workers:
+        assert worker.status().state == "running"
+
+
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
+    fault = make(name, params)
+    assert isinstance(fault, Fault)
+    assert fault.kind == name
+    assert fault.can(world) is None
+    targets = targets_of(fault, world)
+    json.dumps(list(fault.undo(world, targets)))
+    fault.inject(world, targets)
+    evidence = fault.evidence(world, targets)
+    assert evidence.bit, evidence.says
+    assert set(evidence.facts) == set(targets)
+    assert msgspec.json.decode(msgspec.json.encode(evidence), type=Evidence) == evidence
+    fault.heal(world, targets)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    assert_all_well(world)
+
+
+@pytest.mark.parametrize("name", FAULTS.names())
+def test_it_bites_all_targets_at_once(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    targets = targets_of(fault, world, everyone=True)
+    fault.inject(world, targets)
+    evidence = fault.evidence(world, targets)
+    assert evidence.bit, evidence.says
+    fault.heal(world, targets)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    assert_all_well(world)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", FAULTS.names())
+def test_a_fault_that_was_not_injected_has_no_evidence(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    evidence = fault.evidence(world, targets_of(fault, world))
+    assert not evidence.bit
+    assert evidence.says
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", FAULTS.names())
+def test_no_target_is_no_evidence(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    assert not fault.evidence(world, []).bit
+    assert not fault.healed(world, []).bit
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", LASTS)
+def test_undone_by_another_process_it_is_healed_and_has_no_evidence(
+    world: TestWorld, name: str
+) -> None:
+    fault = make(name)
+    targets = targets_of(fault, world)
+    steps = fault.undo(world, targets)
+    assert steps
+    fault.inject(world, targets)
+    undo_elsewhere(steps)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    assert not fault.evidence(world, targets).bit
+    assert_all_well(world)
+    undo_elsewhere(steps)  # again: nothing to do
+    fault.heal(world, targets)  # nor for the fault itself
+    assert_all_well(world)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", LASTS)
+def test_a_fault_that_still_acts_is_not_healed(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    targets = targets_of(fault, world)
+    fault.inject(world, targets)
+    assert fault.evidence(world, targets).bit
+    assert not fault.healed(world, targets).bit
+    fault.heal(world, targets)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", WITH_TOXICS)
+def test_a_toxic_that_is_listed_but_does_nothing_is_no_evidence(
+    both: tuple[TestWorld, ProcessCluster], name: str
+) -> None:
+    """Listing is not biting: toxicity 0 leaves the toxic in the list and every byte alone."""
+    world, cluster = both
+    fault = make(name)
+    targets = targets_of(fault, world)
+    fault.inject(world, targets)
+    assert cluster.api is not None
+    proxy = f"{cluster._run}-{targets[0]}"
+    for toxic in cluster.api.toxics(proxy):
+        path = f"/proxies/{proxy}/toxics/{toxic['name']}"
+        cluster.api._call("PATCH", path, {"toxicity": 0, "attributes": {}})
+    assert world.cluster.links[0].toxics()
+    assert not fault.evidence(world, targets).bit
+
+
+@pytest.mark.usefixtures("impatient")
+def test_half_a_jam_is_no_jam_and_a_jam_is_no_mute(world: TestWorld) -> None:
+    link = world.cluster.links[0]
+    jam, mute = make("jam"), make("mute")
+    jam.inject(world, [link.name])
+    assert not mute.evidence(world, [link.name]).bit
+    link.remove_toxic("latency", "downstream")
+    assert not jam.evidence(world, [link.name]).bit
+    assert mute.evidence(world, [link.name]).bit
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_dead_server_is_no_evidence_for_a_link_fault(world: TestWorld) -> None:
+    """The echo is lost, but not because of the link."""
+    for name in ("sever", "jam", "mute", "cut-reply"):
+        fault = make(name)
+        targets = targets_of(fault, world)
+        fault.inject(world, targets)
+        node = world.cluster.nodes["redis"]
+        node.kill()
+        assert not fault.evidence(world, targets).bit, name
+        node.start()
+        fault.heal(world, targets)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_target_spared_is_no_evidence(world: TestWorld) -> None:
+    fault = make("sever")
+    targets = targets_of(fault, world, everyone=True)
+    fault.inject(world, targets)
+    world.cluster.links[1].set_enabled(True)
+    evidence = fault.evidence(world, targets)
+    assert not evidence.bit
+    assert "w1-redis: link clean, echo answered" in evidence.says
+    fault.heal(world, targets)
+
+
+@pytest.mark.parametrize("name", ["sever", "jam", "mute", "latency", "cut-reply"])
+def test_faults_on_one_link_may_not_overlap(world: TestWorld, name: str) -> None:
+    link = world.cluster.links[0]
+    link.add_toxic("bandwidth", "upstream", {"rate": 1000})
+    with pytest.raises(HarnessError, match=r"w0-redis is not clean \(bandwidth upstream\)"):
+        make(name).inject(world, [link.name])
+    assert [toxic["type"] for toxic in link.toxics()] == ["bandwidth"]
+
+
+@pytest.mark.parametrize("name", ["worker-pause", "worker-kill", "node-pause", "node-kill"])
+def test_what_does_not_run_is_no_target(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    targets = targets_of(fault, world)
+    (machine,) = [
+        thing for thing in [*world.workers, *world.cluster.nodes.values()] if thing.name in targets
+    ]
+    machine.pause()
+    while machine.status().state != "paused":
+        pass
+    with pytest.raises(HarnessError, match="is paused"):
+        fault.inject(world, targets)
+    machine.resume()
+
+
+def test_a_stranger_is_named(world: TestWorld) -> None:
+    for name in FAULTS:
+        with pytest.raises(HarnessError, match=r"no (worker|node|link) named nobody; there are"):
+            make(name).inject(world, ["nobody"])
+
+
+@pytest.mark.parametrize("name", FAULTS.names())
+def test_another_runtime_is_refused_with_the_reason(world: TestWorld, name: str) -> None:
+    world.runtime = "moon"
+    reason = make(name).can(world)
+    assert reason is not None
+    assert "'moon'" in reason
+
+
+def test_a_killed_worker_is_another_process_after_the_heal(world: TestWorld) -> None:
+    worker = world.workers[0]
+    before = worker.status().identity
+    fault = make("worker-kill")
+    fault.inject(world, [worker.name])
+    assert worker.status().state == "dead"
+    fault.heal(world, [worker.name])
+    assert fault.healed(world, [worker.name]).bit
+    assert worker.status().identity != before
+
+
+def test_a_killed_server_keeps_its_data_over_the_heal(
+    both: tuple[TestWorld, ProcessCluster],
+) -> None:
+    world, cluster = both
+    cluster._local[0].leave_mark("mine")
+    fault = make("node-kill")
+    fault.inject(world, ["redis"])
+    fault.heal(world, ["redis"])
+    assert fault.healed(world, ["redis"]).bit
+    assert cluster._local[0].has_mark("mine")
+
+
+def test_a_restart_with_data_is_refused_where_nothing_is_kept(tmp_path: Path) -> None:
+    need()
+    with cluster_up(tmp_path, persistence="none") as cluster:
+        world = TestWorld(cluster, [])
+        before = cluster.nodes["redis"].status()
+        with pytest.raises(HarnessError, match=r"keeps nothing on disk.*node-restart-empty"):
+            make("node-restart").inject(world, ["redis"])
+        assert cluster.nodes["redis"].status() == before
+        empty = make("node-restart-empty")
+        empty.inject(world, ["redis"])
+        assert empty.evidence(world, ["redis"]).bit
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_restart_that_lost_its_data_is_not_one_with_its_data(
+    both: tuple[TestWorld, ProcessCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, cluster = both
+    node, start = cluster._local[0], cluster._local[0].start
+    monkeypatch.setattr(node, "start", lambda *, wipe: start(wipe=not wipe))
+    for name, expected in (("node-restart", "mark is gone"), ("node-restart-empty", "there")):
+        fault = make(name)
+        fault.inject(world, ["redis"])
+        evidence = fault.evidence(world, ["redis"])
+        assert not evidence.bit
+        assert expected in evidence.says
+
+
+def test_names_of_toxics_are_as_the_undo_steps_promise(world: TestWorld) -> None:
+    link = world.cluster.links[0]
+    for name in WITH_TOXICS:
+        fault = make(name)
+        promised = {step["url"].rpartition("/")[2] for step in fault.undo(world, [link.name])}
+        fault.inject(world, [link.name])
+        listed = {toxic["name"] for toxic in link.toxics()}
+        assert listed == {toxic_name(t["type"], t["stream"]) for t in link.toxics()}
+        assert listed <= promised
+        fault.heal(world, [link.name])
+
+
+def test_a_stopped_worker_goes_on_where_it_was(tmp_path: Path) -> None:
+    need()
+    with cluster_up(tmp_path) as cluster, worker_processes(tmp_path, 1) as workers:
+        world = TestWorld(cluster, workers)
+        before = workers[0].status()
+        fault = make("worker-pause")
+        fault.inject(world, ["w0"])
+        assert fault.evidence(world, ["w0"]).bit
+        fault.heal(world, ["w0"])
+        assert fault.healed(world, ["w0"]).bit
+        assert workers[0].status() == before

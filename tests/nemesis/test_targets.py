@@ -1,0 +1,190 @@
+"""Whom a target spec means, without any server."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import pytest
+
+from harness.core.clock import VirtualClock
+from harness.core.errors import HarnessError
+from harness.core.protocols import Cluster, Status, WorkerHandle
+from nemesis.targets import resolve, target_problem
+from tests.nemesis.worlds import FixedView, TestWorld
+
+
+@dataclass
+class Worker:
+    index: int
+    state: Literal["running", "paused", "dead"] = "running"
+
+    @property
+    def name(self) -> str:
+        return f"w{self.index}"
+
+    def status(self) -> Status:
+        return Status(self.state, self.name)
+
+
+@dataclass
+class Way:
+    src: str
+    dst: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.src}-{self.dst}"
+
+
+@dataclass
+class Nodes:
+    names: Sequence[str]
+    leader: str | None
+    links: list[Way] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> Mapping[str, Any]:
+        return dict.fromkeys(self.names)
+
+    def primary(self) -> str:
+        if self.leader is None:
+            raise HarnessError("nobody answers")
+        return self.leader
+
+
+def world(
+    workers: int = 3,
+    nodes: Sequence[str] = ("a", "b"),
+    *,
+    leader: str | None = "b",
+    holders: Sequence[int] = (),
+    waiters: Sequence[int] = (),
+    dead: Sequence[int] = (),
+) -> TestWorld:
+    people = [Worker(i, "dead" if i in dead else "running") for i in range(workers)]
+    ways = [Way(worker.name, node) for worker in people for node in nodes]
+    return TestWorld(
+        cluster=cast(Cluster, Nodes(nodes, leader, ways)),
+        workers=cast(Sequence[WorkerHandle], people),
+        clock=VirtualClock(),
+        view=FixedView(list(holders), list(waiters)),
+    )
+
+
+def ask(spec: str, acts_on: str, where: TestWorld, seed: int = 0) -> list[str]:
+    return resolve(spec, acts_on, where, random.Random(seed))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("holder", ["w2"]),
+        ("waiter", ["w0"]),
+        ("worker:1", ["w1"]),
+        ("worker:9", []),
+        ("all-workers", ["w0", "w1", "w2"]),
+    ],
+)
+def test_worker_aims(spec: str, expected: list[str]) -> None:
+    assert ask(spec, "worker", world(holders=[2, 1], waiters=[0, 1])) == expected
+
+
+def test_nobody_holds_or_waits_now() -> None:
+    assert ask("holder", "worker", world()) == []
+    assert ask("waiter", "worker", world()) == []
+    assert ask("holder", "link", world()) == []
+
+
+def test_the_dead_are_no_targets() -> None:
+    here = world(holders=[2, 1], dead=[2])
+    assert ask("holder", "worker", here) == ["w1"]
+    assert ask("worker:2", "worker", here) == []
+    assert ask("all-workers", "worker", here) == ["w0", "w1"]
+    assert {ask("any-worker", "worker", here, seed)[0] for seed in range(40)} == {"w0", "w1"}
+    assert ask("any-worker", "worker", world(2, dead=[0, 1])) == []
+
+
+def test_a_holder_that_the_world_does_not_know_is_passed_over() -> None:
+    assert ask("holder", "worker", world(holders=[7, 1])) == ["w1"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [("primary", ["b"]), ("all-nodes", ["a", "b"]), ("node:a", ["a"]), ("node:z", [])],
+)
+def test_node_aims(spec: str, expected: list[str]) -> None:
+    assert ask(spec, "node", world()) == expected
+
+
+def test_no_primary_now_is_no_target() -> None:
+    assert ask("primary", "node", world(leader=None)) == []
+    assert ask("primary", "link", world(leader=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("holder", ["w1-a", "w1-b"]),
+        ("primary", ["w0-b", "w1-b", "w2-b"]),
+        ("holder/primary", ["w1-b"]),
+        ("worker:2/node:a", ["w2-a"]),
+        ("all-workers/node:a", ["w0-a", "w1-a", "w2-a"]),
+        ("waiter/primary", []),
+        ("all-nodes", ["w0-a", "w0-b", "w1-a", "w1-b", "w2-a", "w2-b"]),
+    ],
+)
+def test_link_aims(spec: str, expected: list[str]) -> None:
+    assert ask(spec, "link", world(holders=[1])) == expected
+
+
+def test_chance_comes_from_the_stream_alone() -> None:
+    where = world(3)
+    first = [ask("any-worker", "worker", where, seed) for seed in range(20)]
+    assert first == [ask("any-worker", "worker", where, seed) for seed in range(20)]
+    assert {names[0] for names in first} == {"w0", "w1", "w2"}
+    assert {ask("any-node", "node", where, seed)[0] for seed in range(20)} == {"a", "b"}
+    links = {tuple(ask("any-worker/any-node", "link", where, seed)) for seed in range(60)}
+    assert len(links) == 6
+    assert all(len(names) == 1 for names in links)
+
+
+@pytest.mark.parametrize(
+    ("acts_on", "spec", "says"),
+    [
+        ("worker", "primary", "does not suit a fault that acts on a worker"),
+        ("node", "holder", "does not suit a fault that acts on a node"),
+        ("worker", "holdr", "unknown target 'holdr'; use one of: holder, waiter"),
+        ("worker", "worker:x", "write worker:N"),
+        ("worker", "worker:64", "N from 0 to 63"),
+        ("worker", "worker:-1", "write worker:N"),
+        ("worker", "worker:²", "write worker:N"),
+        ("node", "node:", "write node:NAME"),
+        ("link", "holder/holder", "unknown node aim 'holder'"),
+        ("link", "primary/holder", "unknown worker aim 'primary'"),
+        ("link", "holder/", "unknown node aim ''"),
+        ("worker", "holder/primary", "unknown target 'holder/primary'"),
+        ("node", "", "unknown target ''"),
+    ],
+)
+def test_a_wrong_spec_is_named_with_the_fix(acts_on: str, spec: str, says: str) -> None:
+    problem = target_problem(acts_on, spec)
+    assert problem is not None
+    assert says in problem
+    with pytest.raises(ValueError, match=r"use one of|names no"):
+        ask(spec, acts_on, world())
+
+
+@pytest.mark.parametrize(
+    ("acts_on", "spec"),
+    [
+        ("worker", "worker:63"),
+        ("node", "node:redis-1"),
+        ("link", "node:redis"),
+        ("link", "worker:0/all-nodes"),
+    ],
+)
+def test_a_right_spec_has_no_problem(acts_on: str, spec: str) -> None:
+    assert target_problem(acts_on, spec) is None

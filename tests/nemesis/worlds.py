@@ -1,0 +1,81 @@
+"""A small real world for fault tests: a server, a proxy, worker processes that a loop watches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compose.process_runtime import ProcessCluster
+from harness.core.clock import Clock, MonotonicClock, ms
+from harness.core.protocols import Cluster, View, WorkerHandle
+from harness.core.undo import kill_marked_step, perform
+from harness.workers import ProcessPool
+from tests.compose.local import cluster_up, need
+
+# Stands for a client: waits for input for ever.  Faults on workers look at the process alone.
+IDLE = ["cat"]
+
+
+@dataclass
+class FixedView:
+    """Who holds and who waits, as the test says."""
+
+    holding: list[int] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+
+    def holders(self) -> Sequence[int]:
+        return self.holding
+
+    def waiters(self) -> Sequence[int]:
+        return self.waiting
+
+
+@dataclass
+class TestWorld:
+    """``protocols.World``."""
+
+    __test__ = False
+
+    cluster: Cluster
+    workers: Sequence[WorkerHandle]
+    clock: Clock = field(default_factory=MonotonicClock)
+    view: View = field(default_factory=FixedView)
+    runtime: str = "process"
+    backend: str = "redis-single"
+
+
+@contextmanager
+def worker_processes(folder: Path, count: int) -> Iterator[Sequence[WorkerHandle]]:
+    """Processes in the harness' own pool, with a loop that takes note of deaths."""
+    mark = f"test-workers-{folder.name}-{id(folder)}"
+    pool = ProcessPool(IDLE, workers=count, log_dir=folder / "workers", mark=mark)
+    clock, stop = MonotonicClock(), threading.Event()
+
+    def loop() -> None:
+        while not stop.is_set():
+            pool.poll(clock.now() + ms(20))
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield pool.handles
+    finally:
+        stop.set()
+        pool.wake()
+        thread.join(10)
+        pool.close()
+        perform(kill_marked_step(mark))
+
+
+@contextmanager
+def live_world(folder: Path, *, workers: int = 2) -> Iterator[tuple[TestWorld, ProcessCluster]]:
+    """A world on the process runtime."""
+    need()
+    with (
+        cluster_up(folder, workers=workers) as cluster,
+        worker_processes(folder, workers) as handles,
+    ):
+        yield TestWorld(cluster, handles), cluster
