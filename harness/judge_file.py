@@ -82,16 +82,13 @@ def document(result: Result, history: History, *, file: str, model: str) -> Verd
     return msgspec.convert(mask_all(msgspec.to_builtins(found)), VerdictDocument)
 
 
-class _Value(click.ParamType):
-    name = "value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
+def _json_or_text(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """``0`` is a number, ``abc`` a string, ``null`` is null (as if the option were not there)."""
+    del ctx, param
+    try:
+        return None if value is None else json.loads(value)
+    except ValueError:
+        return value
 
 
 @click.command("check")
@@ -103,7 +100,9 @@ class _Value(click.ParamType):
 )
 @click.option("--ttl-ms", type=float, help="Length of the lease (lease, belief).")
 @click.option("--k", type=int, help="Permits (semaphore).")
-@click.option("--initial", type=_Value(), help="First value of a register (cas), JSON or text.")
+@click.option(
+    "--initial", callback=_json_or_text, help="First value of a register (cas), JSON or text."
+)
 @click.option("--drift-ppm", type=click.IntRange(0, 999_999), default=0, help="Clock-rate error.")
 @click.option("--judge-busy", is_flag=True, help="An answer 'busy' claims that somebody held.")
 @click.option(
