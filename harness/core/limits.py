@@ -34,3 +34,7 @@ ENGINE_ENDS_MAX = 16  # dead ends and last operations kept for the report of a v
 ENGINE_BUDGET_S = 60.0  # default time of the general checker for one history
 ENGINE_MEMORY_BYTES = 2 << 30
 KEYS_LISTED_MAX = 64  # keys with a result of their own; beyond, only those that are not TRUE
+EXPLAIN_BUDGET_S = 5.0  # minimising a violation; the verdict does not wait for it
+EXPLAIN_POOL_MAX = 24  # operations among which every smaller proof is looked for
+EXPLAIN_SUBSETS_MAX = 4_000  # questions to the engine for that, a fraction of a millisecond each
+EXPLAIN_OPS_MAX = 2_000  # operations before the violation that are regarded at all
