@@ -20,10 +20,9 @@ from typing import Any
 
 import msgspec
 
-from checkers.models.base import MISMATCH
 from checkers.models.register import CAS, READ, WRITE, _held, _pair, payload
 from checkers.monitors.holds import Block, Hold, collisions
-from checkers.monitors.span import INF, Span, Verdict, judge, ms, service, to_span
+from checkers.monitors.span import INF, Span, Verdict, judge, ms, sees, service, to_span
 from harness.core.history import Interval
 from harness.core.result import Side
 
@@ -48,7 +47,7 @@ def check(intervals: Iterable[Interval], *, initial: Any = None) -> Verdict:
         span = to_span(op, f) if f in (READ, WRITE, CAS) else None
         if span is None or (f == READ and not span.ok):
             continue
-        if span.seen is not None and (f != CAS or span.seen != MISMATCH):
+        if span.seen is not None and not sees(span):
             continue
         if f == READ:
             span.value = (_held(payload(op.complete)), None)

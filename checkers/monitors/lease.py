@@ -13,8 +13,8 @@ Two steps.  First zones, as for a mutex, but a hold without an ok release surely
 call of its last refresh + TTL.  If those are disjoint, the order of the holds is forced, and one
 pass gives each operation the earliest point it can have ("exact" first moves points up by what a
 later renew needs); a hold that cannot start in time was granted too early.  That pass finds
-overlaps smaller than one round trip.  Holds that need one instant only (grant unknown, release ok) are put
-into the latest gap they fit in.
+overlaps smaller than one round trip.  Holds that need one instant only (grant unknown, release ok)
+are put into the latest gap they fit in.
 
 Traps.  A TTL shorter than the call's latency leaves the order open, which is NP-hard (sequencing
 within intervals, Garey & Johnson): the verdict is then not exact.  What clients *believe* after
@@ -45,13 +45,14 @@ from harness.core.history import Interval
 from harness.core.result import Anomaly
 
 SAFE, EXACT = "safe", "exact"
+SCALE = 2_000_000  # a TTL shortened by a whole number of ppm is a whole, even number of units
 EXPIRE = "expire"
 _NAMES = {**LOCK_F, EXPIRE: EXPIRE}
 
 
 class Run(msgspec.Struct, gc=False):
     """A confirmed hold with what bounds it.  ops: what is confirmed, in order; ttls: how long each
-    of them lasts (0 for a release); asked: first release of unknown outcome after them."""
+    of them lasts (0 for a release), in 1/SCALE ns; asked: first release of unknown outcome."""
 
     block: Block
     ops: list[Span]
@@ -125,7 +126,9 @@ def prepare(hold: Hold, ttl_ns: int | None, drift_ppm: int, verdict: Verdict) ->
             return None
         ops.append(span)
     own = acquire.ttl if acquire.ttl is not None else ttl_ns
-    ttls = [_ttl(span, own, drift_ppm) for span in ops]
+    ttls = [_ttl(span, own) for span in ops]
+    zone = _zone(hold, ops, INF if ttls[-1] >= INF else shortest(ttls[-1], drift_ppm))
+    lasting = [min(INF, ttl) * 2 * (1_000_000 - drift_ppm) for ttl in ttls]
     released = ops[-1].f == RELEASE
     asked = min(
         (span for span in hold.rest if span.f == RELEASE and span.info),
@@ -134,15 +137,16 @@ def prepare(hold: Hold, ttl_ns: int | None, drift_ppm: int, verdict: Verdict) ->
     )
     refusals = [span for span in hold.rest if span.seen == NOT_HELD]
     renews = any(span.f == RENEW and span.info for span in hold.rest)
-    zone = _zone(hold, ops, ttls, asked, released)
-    return Run(zone, ops, ttls, refusals, asked, released, renews)
+    if not released and asked is not None and max(asked.call, ops[-1].call) < zone.b:
+        zone.b, zone.end = max(asked.call, ops[-1].call), asked
+    return Run(zone, ops, lasting, refusals, asked, released, renews)
 
 
-def _ttl(span: Span, own: int | None, drift_ppm: int) -> int:
+def _ttl(span: Span, own: int | None) -> int:
     if span.f == RELEASE:
         return 0
     ttl_ns = own if span.f == ACQUIRE or span.ttl is None else span.ttl
-    return INF if ttl_ns is None else shortest(ttl_ns, drift_ppm)
+    return INF if ttl_ns is None else ttl_ns
 
 
 def _late(end: Span, late: Span) -> Anomaly:
@@ -156,26 +160,20 @@ def _late(end: Span, late: Span) -> Anomaly:
     )
 
 
-def _zone(
-    hold: Hold, ops: list[Span], ttls: list[int], asked: Span | None, released: bool
-) -> Block:
+def _zone(hold: Hold, ops: list[Span], ttl_ns: int) -> Block:
     """Where the hold surely was, whatever the points: to its release's call, or to the earliest
     moment at which it can have run out."""
     acquire = hold.acquire
     start = min(ops, key=lambda span: span.ret)
     a = min(start.ret, acquire.until if acquire is not None else INF)
     last = max(ops, key=lambda span: span.call)
-    if released:
+    if ops[-1].f == RELEASE:
         return Block(a, last.call, hold, start, last)
-    over = min(INF, last.call + ttls[-1])
-    end: Span | None = last if len(ops) > 1 else None
-    if asked is not None and max(asked.call, last.call) < over:
-        return Block(a, max(asked.call, last.call), hold, start, asked)
-    return Block(a, over, hold, start, end)
+    return Block(a, min(INF, last.call + ttl_ns), hold, start, last if len(ops) > 1 else None)
 
 
 def chain(runs: list[Run], verdict: Verdict, *, exact: bool) -> None:
-    """Gives every operation its earliest point; times are doubled, odd means "just after"."""
+    """Gives every operation its earliest point; times are in units of 1/SCALE ns."""
     forward = sorted(
         (run for run in runs if run.block.a < run.block.b), key=lambda run: run.block.a
     )
@@ -192,12 +190,12 @@ def chain(runs: list[Run], verdict: Verdict, *, exact: bool) -> None:
     waiting = 0
     for run in forward:
         end, problem = earliest(run, now, exact=exact)
-        while problem is None and waiting < len(points) and 2 * points[waiting].block.a < end:
+        while problem is None and waiting < len(points) and SCALE * points[waiting].block.a < end:
             # It cannot wait until after this hold: it must have had its instant before.
             point = points[waiting]
             waiting += 1
-            now = max(now, 2 * point.block.b)
-            if now > 2 * point.block.a:
+            now = max(now, SCALE * point.block.b)
+            if now > SCALE * point.block.a:
                 _blame(point, former, now, point.block.start, verdict)
                 return
             former = point
@@ -218,36 +216,41 @@ def chain(runs: list[Run], verdict: Verdict, *, exact: bool) -> None:
 def earliest(run: Run, now: int, *, exact: bool) -> tuple[int, Span | None]:
     """(moment from which the next may hold, None), or the operation that comes too late.
 
-    now and the moment are doubled times; an odd one is "just after" its half.
+    now and the moment are in units of 1/SCALE ns; an odd number is "just after" the even one.
     """
-    lows = [2 * span.call for span in run.ops]
+    lows = [SCALE * span.call for span in run.ops]
     if exact:
         for i in range(len(lows) - 2, -1, -1):
-            lows[i] = max(lows[i], (lows[i + 1] - 2 * run.ttls[i]) | 1)
+            lows[i] = max(lows[i], (lows[i + 1] - run.ttls[i]) | 1)
     points = []
     for low, span in zip(lows, run.ops, strict=True):
         now = max(now, low)
-        if now > 2 * span.ret:
+        if now > SCALE * span.ret:
             return now, span
         points.append(now)
-    over = now + 2 * run.ttls[-1]
-    end = over
+    end = now + run.ttls[-1]
     if run.asked is not None and not run.released:
-        end = min(end, max(now, 2 * run.asked.call))
+        end = min(end, max(now, SCALE * run.asked.call))
     for answer in run.refusals:
-        if not _refused_rightly(run, answer, points, end, exact=exact):
+        if not _refused_rightly(run, answer, points, exact=exact):
             return now, answer
     return (now if run.released else end), None
 
 
-def _refused_rightly(run: Run, answer: Span, points: list[int], end: int, *, exact: bool) -> bool:
+def _refused_rightly(run: Run, answer: Span, points: list[int], *, exact: bool) -> bool:
     """Whether "not held" can be true: before its begin, after its end, or after the TTL."""
     i = sum(1 for span in run.ops if before(span, answer)) - 1
     if i < 0:
         return True
-    if i == len(run.ops) - 1:
-        return end <= 2 * answer.ret or run.released
-    return points[i] + 2 * run.ttls[i] <= 2 * answer.ret and not exact
+    over = points[i] + run.ttls[i] <= SCALE * answer.ret
+    if i < len(run.ops) - 1:
+        return over and not exact
+    asked = run.asked
+    return (
+        over
+        or run.released
+        or (asked is not None and asked.call <= answer.ret and not before(answer, asked))
+    )
 
 
 def _blame(run: Run, former: Run | None, now: int, late: Span, verdict: Verdict) -> None:
@@ -258,14 +261,14 @@ def _blame(run: Run, former: Run | None, now: int, late: Span, verdict: Verdict)
                 "lost-lock",
                 run.key,
                 f"{late.who} was told at {ms(late.ret)} that it does not hold, but its lease of "
-                f"{ms(run.ttls[run.ops.index(grant)])} from {ms(grant.call)} on was not over and "
-                "nobody had asked for its release",
+                f"{ms(run.ttls[run.ops.index(grant)] // SCALE)} from {ms(grant.call)} on was not "
+                "over and nobody had asked for its release",
                 [grant.event, late.event],
                 legal_if="its TTL had been over, or a release had been asked",
             )
         )
         return
-    if former is None or now <= 2 * late.call:
+    if former is None or now <= SCALE * late.call:
         i = run.ops.index(late)
         grant = run.ops[max(0, i - 1)]
         verdict.add(
@@ -278,7 +281,7 @@ def _blame(run: Run, former: Run | None, now: int, late: Span, verdict: Verdict)
             )
         )
         return
-    short_ns = (now - 2 * late.ret + 1) // 2
+    short_ns = -((SCALE * late.ret - now) // SCALE)
     verdict.add(
         service(
             "early-takeover",

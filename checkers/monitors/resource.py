@@ -99,6 +99,8 @@ def _refusals(writes: list[Span], tokens: list[int], earliest: list[int], verdic
             continue
         verdict.stats["stale_refused"] = verdict.stats.get("stale_refused", 0) + 1
         i = bisect_right(tokens, span.token or 0)
+        if i < len(tokens) and after[i] == span.ret:
+            verdict.doubt("a refusal meets a write at one instant", span.key)
         if i == len(tokens) or after[i] > span.ret:
             verdict.add(
                 service(

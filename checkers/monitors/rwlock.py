@@ -19,7 +19,7 @@ from typing import Any
 from checkers.models.base import ACQUIRE, BUSY, LOCK_F, NOT_HELD, RELEASE, RENEW
 from checkers.models.shared import DOWNGRADE, MODES, READ, RW_F, UPGRADE, WRITE
 from checkers.monitors.holds import Hold, before, block, group
-from checkers.monitors.span import INF, Span, Verdict, judge, ms, service, to_span
+from checkers.monitors.span import INF, Span, Verdict, judge, ms, sees, service, to_span
 from checkers.monitors.sweep import Point, Step, sweep
 from harness.core.history import Interval
 
@@ -30,7 +30,7 @@ def check(intervals: Iterable[Interval]) -> Verdict:
     for op in intervals:
         f, mode = RW_F.get(op.invoke.f, (LOCK_F.get(op.invoke.f), None))
         span = None if f is None else to_span(op, f)
-        if span is not None:
+        if span is not None and (span.seen is None or sees(span)):
             said = span.value.get("mode")
             if isinstance(said, str):
                 mode = MODES.get(said.lower(), mode)

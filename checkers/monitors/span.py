@@ -18,13 +18,14 @@ from typing import Any
 
 import msgspec
 
-from checkers.models.base import freeze, integer
+from checkers.models.base import ACQUIRE, BUSY, MISMATCH, NOT_HELD, STALE, freeze, integer
 from harness.core.history import OBSERVATIONS, Interval, Type
 from harness.core.limits import ANOMALIES_MAX
 from harness.core.result import Anomaly, Side, Valid
 
 INF = 1 << 62  # later than every time of a history (146 years in ns)
 NS_PER_MS = 1_000_000
+_SEES = {ACQUIRE: BUSY, "upgrade": BUSY, "write": STALE, "cas": MISMATCH}
 
 
 class Span(msgspec.Struct, gc=False):
@@ -113,15 +114,21 @@ def by_key(
     intervals: Iterable[Interval], names: Mapping[str, str], *, fails: bool = False
 ) -> dict[str | None, list[Span]]:
     """Spans of the operations whose ``f`` is in ``names`` (word in the history -> word here),
-    per key, in the order of the lines."""
+    per key, in the order of the lines.  A refusal with a word that its operation cannot observe
+    (an acquire that is told "not-held") is a plain failure."""
     found: dict[str | None, list[Span]] = {}
     for op in intervals:
         f = names.get(op.invoke.f)
         if f is not None:
             span = to_span(op, f, fails=fails)
-            if span is not None:
+            if span is not None and (fails or span.seen is None or sees(span)):
                 found.setdefault(span.key, []).append(span)
     return found
+
+
+def sees(span: Span) -> bool:
+    """Whether the refusal of ``span`` is an observation that its operation can make."""
+    return span.seen == _SEES.get(span.f, NOT_HELD)
 
 
 class Verdict(msgspec.Struct, kw_only=True):
