@@ -38,3 +38,4 @@ EXPLAIN_BUDGET_S = 5.0  # minimising a violation; the verdict does not wait for 
 EXPLAIN_POOL_MAX = 24  # operations among which every smaller proof is looked for
 EXPLAIN_SUBSETS_MAX = 4_000  # questions to the engine for that, a fraction of a millisecond each
 EXPLAIN_OPS_MAX = 2_000  # operations before the violation that are regarded at all
+EXPLAIN_KEYS_MAX = 3  # keys whose first violation is explained; each takes up to seconds
