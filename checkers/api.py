@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from checkers.attach import attach
 from checkers.models.base import ACQUIRE, LOCK_F, integer
 from checkers.monitors.belief import LOST
 from checkers.properties import (
@@ -130,9 +131,10 @@ def check_model(
     for place, prop in enumerate(asked):
         left_s = (ends_s - time.monotonic()) / (len(asked) - place)
         answers.append(_judge(prop, parts, engine=engine, budget_s=left_s))
+    for prop, answer in zip(asked, answers, strict=True):
+        if explain and answer.valid is Valid.FALSE:
+            attach(answer, prop, parts)
     result = answers[0] if len(answers) == 1 else _combined(name, answers)
-    if explain and result.valid is Valid.FALSE:
-        _explain(result, asked, parts)
     if history.torn:
         result.stats["torn"] = True
     return result
@@ -363,9 +365,3 @@ def _combined(name: str, answers: list[Result]) -> Result:
         stats=dict(first.stats),
         sub=answers,
     )
-
-
-def _explain(
-    result: Result, asked: list[Property], parts: dict[str | None, list[Interval]]
-) -> None:
-    """Adds the smallest set of operations that still fails, in words and as a picture."""

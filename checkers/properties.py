@@ -23,6 +23,7 @@ from checkers.engine import check as engine_check
 from checkers.engine import frontier, wgl
 from checkers.engine.budget import Budget
 from checkers.engine.work import Work
+from checkers.explain import missing
 from checkers.models import make
 from checkers.models.base import BUSY, LOCK_F, Model, determined
 from checkers.models.lease import EXPIRE
@@ -228,10 +229,8 @@ def ask_engine(
         result.says = f"{prop.name}: no violation"
     else:
         result.says = f"no verdict: {said}"
-        result.stats["missing"] = (
-            f"{said}; give more with --budget-s, or record a fresh hold id per acquire, so that "
-            "the fast monitor applies"
-        )
+        lacks = missing(intervals, model, Result(checker=prop.name, valid=valid, says=said))
+        result.stats["missing"] = f"{lacks} Give more time with --budget-s."
     return result
 
 

@@ -210,12 +210,15 @@ def test_out_of_budget_is_unknown_and_says_what_is_missing() -> None:
     for i in range(40):
         ops.append(Op(len(ops), i, i, "invoke", "write", None, i % 2))
     for i in range(40):
-        ops.append(Op(len(ops), 100 + i, i, "ok", "write", None, i % 2))
+        kind = "info" if i < 5 else "ok"
+        ops.append(Op(len(ops), 100 + i, i, kind, "write", None, i % 2))
     ops += [Op(len(ops), 200, 99, "invoke", "read"), Op(len(ops) + 1, 201, 99, "ok", "read")]
     ops[-1].value = 7
     found = check_model(History(ops), "cas", budget_s=0.0, engine="wgl")
     assert found.valid is U
     assert "--budget-s" in found.stats["missing"]
+    assert "5 of 41 operations have no known outcome" in found.stats["missing"]
+    assert found.stats["decided_by"] == "nobody"
 
 
 # ------------------------------------------------------------------------------ properties
@@ -395,3 +398,38 @@ def test_public_names_are_what_they_say() -> None:
         assert getattr(checkers, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
         checkers.nonsense  # noqa: B018  # the access is the test
+
+
+# ------------------------------------------------------------------------------ explanations
+
+
+def test_a_violation_is_explained_by_the_fewest_operations() -> None:
+    text = "A x 0-1; R x 2-3; A a 4-5; R a 20-21; A b 6-7; R b 22-23; A y 24-25; R y 26-27"
+    found = check_model(history(text), "mutex")
+    first = found.anomalies[0]
+    assert first.kind == "double-grant"
+    told = history(text)
+    grants = {(op.value["hold"], op.f) for op in told.ops if op.index in first.ops}
+    assert grants == {("a", "acquire"), ("b", "acquire")}
+    assert first.overlap_ns == 13
+    assert "worker" in (first.picture or "")
+    assert first.legal_if
+    assert first.says in found.says
+    plain = check_model(history(text), "mutex", explain=False).anomalies[0]
+    assert plain.picture is None
+    assert plain.kind == first.kind
+
+
+def test_belief_is_drawn_without_a_model() -> None:
+    found = check_model(history("A a 0-2; A b 4-6; R b 15-16"), "belief", ttl_ms=TTL_MS)
+    assert "worker" in (found.anomalies[0].picture or "")
+    assert found.anomalies[0].kind == "believed-overlap"
+
+
+def test_a_long_history_is_explained_by_its_holders_alone() -> None:
+    parts = [f"A h{i} {10 * i}-{10 * i + 1}; R h{i} {10 * i + 3}-{10 * i + 4}" for i in range(3000)]
+    parts.append("A bad 15001-15002; R bad 15008-15009")
+    found = check_model(history("; ".join(parts)), "mutex")
+    assert found.valid is F
+    assert found.anomalies[0].picture
+    assert len(found.anomalies[0].ops) <= 6
