@@ -36,6 +36,10 @@ class LiveView:
         """Workers that hold a lock, oldest grant first."""
         return [hold.worker for hold in sorted(self._holds.values(), key=_granted)]
 
+    def granted_since(self, time_ns: int) -> Sequence[int]:
+        """Holders whose grant was received at ``time_ns`` or later."""
+        return [hold.worker for hold in self.holds() if hold.granted_ns >= time_ns]
+
     def waiters(self) -> Sequence[int]:
         """Workers with an acquire in flight whose lock somebody else holds, oldest first."""
         held = {hold.key for hold in self._holds.values()}

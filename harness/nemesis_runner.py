@@ -6,6 +6,8 @@ The work itself (signals, HTTP calls, waiting for evidence) runs in threads, so 
 keeps receiving completions; in virtual time it runs in the loop, which costs nothing.
 
 Order of every injection, never changed: undo steps to the ledger (on disk), inject, evidence.
+An aimed step makes its promise while it waits, for everything it might hit: writing to disk takes
+longer than some moments last.
 Request and return times are both recorded; a checker sees the widest window.
 """
 
@@ -33,6 +35,7 @@ from harness.registries import FAULTS
 from nemesis.params import settle
 from nemesis.targets import resolve
 
+FRESH_NS = 10 * NS_PER_MS  # "held" means: just granted, so that the whole section is ahead
 HEAL_WAIT_S = 60.0  # Engine and server restarts on a busy machine; then it counts as failed
 
 
@@ -117,6 +120,8 @@ class NemesisRunner:
         self._start_ns, self._wake, self._threaded = start_ns, wake, threaded
         self._done: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._promised: dict[int, tuple[int, Sequence[UndoStep]]] = {}
+        self._preparing: set[int] = set()
 
     # ---- the loop's side -----------------------------------------------------------------
 
@@ -151,6 +156,8 @@ class NemesisRunner:
                 continue
             if arm_ns > now_ns:
                 wakes.append(arm_ns)
+                continue
+            if not self._is_prepared(step):
                 continue
             targets = self._targets(step, now_ns)
             if targets:
@@ -208,9 +215,20 @@ class NemesisRunner:
         healed_ns = self._healed_ns.get(step.after)
         return None if healed_ns is None else healed_ns + step.arm_ms * NS_PER_MS
 
+    def _is_prepared(self, step: FaultStep) -> bool:
+        """True once the promise of an aimed step is on disk; starts that if it is not."""
+        if not step.when or step.id in self._promised:
+            return True
+        if step.id not in self._preparing:
+            self._preparing.add(step.id)
+            self._spawn(f"nemesis-{step.id}-prepare", lambda: self._prepare(step))
+        return step.id in self._promised
+
     def _targets(self, step: FaultStep, now_ns: int) -> list[str]:
         holders, waiters = self.view.holders(), self.view.waiters()
-        if step.when == "near-expiry":
+        if step.when == "held":
+            holders = self.view.granted_since(self._start_ns + now_ns - FRESH_NS)
+        elif step.when == "near-expiry":
             holders = self.view.expiring(self._start_ns + now_ns, step.near_ms * NS_PER_MS)
         elif step.when == "renewing":
             holders = self.view.renewing()
@@ -246,12 +264,15 @@ class NemesisRunner:
 
     def _begin(self, active: Active, phase: str, work: Callable[[Active], None]) -> None:
         active.phase = phase
+        self._spawn(f"nemesis-{active.step.id}-{phase}", lambda: self._guard(active, work))
         if not self._threaded:
-            self._guard(active, work)
             self._collect()
+
+    def _spawn(self, name: str, work: Callable[[], None]) -> None:
+        if not self._threaded:
+            work()
             return
-        name = f"nemesis-{active.step.id}-{phase}"
-        thread = threading.Thread(target=self._guard, args=(active, work), name=name, daemon=True)
+        thread = threading.Thread(target=work, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -308,10 +329,33 @@ class NemesisRunner:
         self._done.put((active.step.id, failure))
         self._wake()
 
+    def _prepare(self, step: FaultStep) -> None:
+        """Promises the undo of everything that this step might hit, before its moment comes."""
+        fault_class = FAULTS.load(step.kind)
+        fault: Fault = fault_class(**settle(fault_class, step.params))
+        try:
+            steps = fault.undo(self.world, self._candidates(fault.acts_on))
+            why = f"{step.kind} {step.target}, whoever it is"
+            self._promised[step.id] = (self._ledger.promise(steps, why=why), steps)
+        except LockhavocError:
+            # Somebody is in no state to be hit right now; the promise is then made at the moment.
+            self._promised[step.id] = (-1, ())
+        self._wake()
+
+    def _candidates(self, acts_on: str) -> list[str]:
+        if acts_on == "worker":
+            return [worker.name for worker in self.world.workers]
+        if acts_on == "node":
+            return list(self.world.cluster.nodes)
+        return [link.name for link in self.world.cluster.links]
+
     def _inject(self, active: Active) -> None:
         fault, targets = active.fault, active.window.targets
         steps: Sequence[UndoStep] = fault.undo(self.world, targets)
-        active.promise = self._ledger.promise(steps, why=f"{active.step.kind} {', '.join(targets)}")
+        active.promise, promised = self._promised.get(active.step.id, (-1, ()))
+        if any(step not in promised for step in steps):
+            why = f"{active.step.kind} {', '.join(targets)}"
+            active.promise = self._ledger.promise([*promised, *steps], why=why)
         fault.inject(self.world, targets)
         evidence = fault.evidence(self.world, targets)
         active.window.bit, active.window.says = evidence.bit, evidence.says

@@ -90,7 +90,7 @@ def _client(data: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(name, str) or name not in LIBRARIES or not isinstance(backend, str):
         return
     library = LIBRARIES.load(name)
-    if backend in BACKENDS and BACKENDS.load(backend).family not in library.backends:
+    if backend in BACKENDS and backend not in library.backends:
         yield (
             f"client.library: {name!r} does not run on backend {backend!r} "
             f"(it runs on: {', '.join(library.backends)})"

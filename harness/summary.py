@@ -100,17 +100,10 @@ def print_campaign(
         return
     if len(reports) + len(failed) < 2:
         return
-    rows = [
-        (
-            r.name,
-            r.claim.verdict,
-            r.verdict,
-            str(len(r.faults)),
-            str(r.ops),
-            f"{r.run_dir}/report.txt",
-        )
-        for r in reports
-    ]
+    rows: list[tuple[str, ...]] = []
+    for r in reports:
+        where = f"{r.run_dir}/report.txt"
+        rows.append((r.name, r.claim.verdict, r.verdict, str(len(r.faults)), str(r.ops), where))
     rows += [(name, "", "did not run", "", "", "") for name, _ in failed]
     head = ("scenario", "claim", "verdict", "faults", "events", "report")
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]

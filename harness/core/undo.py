@@ -71,7 +71,8 @@ def kill_marked_step(mark: str) -> Step:
 
 
 def http_step(method: str, url: str, body: Any = None) -> Step:
-    """Calls a local HTTP API; 404 and an unreachable server count as done."""
+    """Calls a local HTTP API; 404 and a server that is gone count as done, one that does not
+    answer does not."""
     return {"do": "http", "method": method, "url": url, "body": body}
 
 
@@ -170,8 +171,11 @@ def _http(step: Step) -> str:
         if error.code == 404:
             return f"{method} {url}: nothing there"
         raise HarnessError(f"{method} {url} answered {error.code}") from error
-    except (urllib.error.URLError, OSError):
-        return f"{method} {url}: server is gone"
+    except (urllib.error.URLError, OSError) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, ConnectionError):  # refused or cut: nobody is there any more
+            return f"{method} {url}: server is gone"
+        raise HarnessError(f"{method} {url} got no answer: {reason}") from error
 
 
 def _argv(step: Step) -> str:
@@ -195,6 +199,8 @@ def _argv(step: Step) -> str:
 
 def _remove(step: Step) -> str:
     shutil.rmtree(step["path"], ignore_errors=True)
+    if Path(step["path"]).exists():
+        raise HarnessError(f"could not remove {step['path']}; remove it by hand")
     return f"removed {step['path']}"
 
 
