@@ -104,15 +104,13 @@ class Store:
         directory.mkdir(parents=True, exist_ok=True)
         self.mode = mode
         self._lock_fd = _lock(directory)
-        self._db = sqlite3.connect(directory / FILE, isolation_level=None, cached_statements=16)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
-        self._db.executescript(SCHEMA)
-        self._check_mode(directory)
-        self._slots = self._load()
-        (last,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()
-        self._seq = int(last)
+        self._db = sqlite3.connect(directory / FILE, isolation_level=None)
+        try:
+            self._prepare(directory)
+        except BaseException:
+            self._db.close()
+            os.close(self._lock_fd)
+            raise
         self._in_transaction = False
 
     def write(self, write: Write) -> Decision:
@@ -179,6 +177,16 @@ class Store:
             " value = excluded.value, version = excluded.version, highest = excluded.highest",
             (write.key, value, slot.version, slot.highest),
         )
+
+    def _prepare(self, directory: Path) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
+        self._db.executescript(SCHEMA)
+        self._check_mode(directory)
+        self._slots = self._load()
+        (last,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM log").fetchone()
+        self._seq = int(last)
 
     def _check_mode(self, directory: Path) -> None:
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('mode', ?)", (self.mode,))

@@ -24,9 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, ROOT)
 
 import argparse  # noqa: E402 - the path had to be put right first
-import asyncio  # noqa: E402
 import contextlib  # noqa: E402
-import importlib.metadata  # noqa: E402
 import importlib.util  # noqa: E402
 import inspect  # noqa: E402
 import json  # noqa: E402
@@ -90,11 +88,16 @@ def load(path: str, args: dict[str, str]) -> Any:
 
 def hello(client: Any) -> dict[str, Any]:
     """What the worker is and what its library can do (value of the event ``hello``)."""
+    versions = {}
+    if client.distributions:
+        from importlib.metadata import version  # slow to import, so only where it is needed
+
+        versions = {name: version(name) for name in client.distributions}
     return {
         "protocol": PROTOCOL,
         "python": platform.python_version(),
         "library": client.library,
-        "versions": {name: importlib.metadata.version(name) for name in client.distributions},
+        "versions": versions,
         "lease": {"kind": client.lease.kind, "ttl_ms": client.lease.ttl_ms},
         "powers": powers(client),
     }
@@ -157,6 +160,8 @@ def _drive(channel: Channel, session: Session) -> None:
 
 
 def _drive_async(channel: Channel, session: Session) -> None:
+    import asyncio  # slow to import, so only where it is needed
+
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     with contextlib.suppress(Stop):
@@ -167,6 +172,8 @@ def _drive_async(channel: Channel, session: Session) -> None:
 
 
 async def _serve(channel: Channel, session: Session) -> None:
+    import asyncio
+
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     await loop.connect_read_pipe(

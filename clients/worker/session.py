@@ -295,7 +295,8 @@ def describe(error: BaseException) -> str:
     """An exception in one bounded line: module.Class: text."""
     kind = type(error)
     place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return _short(f"{place}{kind.__qualname__}: {error}")
+    text = str(error)
+    return _short(f"{place}{kind.__qualname__}: {text}" if text else f"{place}{kind.__qualname__}")
 
 
 def _short(text: str) -> str:
