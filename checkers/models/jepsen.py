@@ -2,7 +2,7 @@
 
     acquire: free -> held;   release: held -> free, whoever asks
 
-``tests/data/anonymous-mutex-misses-double-grant.invalid.jsonl`` shows what that costs.  Two clients
+``tests/data/mutex-double-grant-jepsen-misses.invalid.jsonl`` shows what that costs.  Two clients
 hold at once; a release of unknown outcome *of a third client, which never held*, may then have
 happened between the two grants, and this model is satisfied.  The owner-aware model is not.
 
