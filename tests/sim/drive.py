@@ -41,6 +41,7 @@ class Driver:
         self._hold: dict[int, str] = {}
         self._token: dict[int, int | None] = {}
         self._asked: dict[int, str] = {}
+        self._lives: dict[int, int] = {}
         self._holds = 0
         self._stopped = False
 
@@ -60,6 +61,7 @@ class Driver:
         self.events.append(event)
         reply, worker = event.reply, event.worker
         if reply is None:
+            self._lives[worker] = self._lives.get(worker, 0) + 1
             self._asked.pop(worker, None)
             return
         assert reply.invoke <= reply.complete <= event.received_ns
@@ -68,7 +70,7 @@ class Driver:
             return
         done = self._asked.pop(worker)
         if reply.type == "info":
-            self._ask(worker, "open")
+            self._in_a_moment(worker, lambda: self._ask(worker, "open"))
             return
         getattr(self, f"_after_{done}")(worker, reply)
 
@@ -81,7 +83,7 @@ class Driver:
 
     def _after_acquire(self, worker: int, reply: Reply) -> None:
         if reply.type == "fail":
-            self._after_open(worker, Reply(type="ok"))
+            self._rest(worker)
             return
         self.granted += 1
         self._token[worker] = reply.value["token"]
@@ -99,12 +101,30 @@ class Driver:
         self._ask(worker, "release")
 
     def _after_release(self, worker: int, reply: Reply) -> None:
-        self._after_open(worker, Reply(type="ok"))
+        if reply.type == "fail":
+            self._rest(worker)
+        else:
+            self._after_open(worker, Reply(type="ok"))
+
+    def _rest(self, worker: int) -> None:
+        self._in_a_moment(worker, lambda: self._after_open(worker, Reply(type="ok")))
+
+    def _in_a_moment(self, worker: int, then: Callable[[], None]) -> None:
+        """Trouble with the network costs microseconds only: who retries at once, retries a lot."""
+        self._unless_dead(worker, 5, then)
+
+    def _unless_dead(self, worker: int, after_ms: float, then: Callable[[], None]) -> None:
+        life = self._lives.get(worker, 0)
+
+        def do(_: None) -> None:
+            if self._lives.get(worker, 0) == life:
+                then()
+
+        self.setup.clock.at(self.setup.clock.now() + ms(after_ms), do)
 
     def _after_work(self, worker: int, step: str, share: float) -> None:
-        work_ns = ms(self.rng.uniform(*self.workload.work_ms) * share)
-        ask: Callable[[str], None] = lambda do: self._ask(worker, do)  # noqa: E731 - one use
-        self.setup.clock.at(self.setup.clock.now() + work_ns, ask, step)
+        work_ms = self.rng.uniform(*self.workload.work_ms) * share
+        self._unless_dead(worker, work_ms, lambda: self._ask(worker, step))
 
     def _ask(self, worker: int, do: str) -> None:
         self._ids += 1
