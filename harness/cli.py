@@ -16,17 +16,27 @@ from typing import Any
 
 import click
 
-from harness.core.errors import (
-    EXIT_HARNESS,
-    EXIT_INTERRUPTED,
-    EXIT_USAGE,
-    LockhavocError,
-)
+from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_USAGE, LockhavocError
 
 VERSION = "0.1.0"
 
 
+class LazyGroup(click.Group):
+    """Loads ``check`` when it is asked for: it brings the checkers with it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "check"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "check":
+            return super().get_command(ctx, cmd_name)
+        from harness.judge_file import check_file
+
+        return check_file
+
+
 @click.group(
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
@@ -146,7 +156,7 @@ def doctor_command(as_json: bool) -> int:
 
 
 @cli.command("schema")
-@click.argument("name", type=click.Choice(["scenario", "history", "verdict"]))
+@click.argument("name", type=click.Choice(["scenario", "history", "verdict", "results"]))
 def schema_command(name: str) -> int:
     """Prints the JSON Schema of a format.
 

@@ -14,6 +14,7 @@ else as a string.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ import msgspec
 
 from checkers import api
 from checkers.interchange import FORMATS, locate, read_history, write_edn, write_porcupine
-from checkers.properties import ENGINES
+from checkers.orders import legal_orders
+from checkers.properties import ENGINES, properties
 from harness.core.history import History
 from harness.core.limits import ENGINE_BUDGET_S
 from harness.core.result import Result
+from harness.judge_run import show_run
 from harness.report.escape import mask_all
 from harness.report.verdict import EXIT_CODES, VerdictDocument, of_result, render
 
@@ -70,10 +73,21 @@ def _judge(
     history = read_history(path, format=format, independent=independent)
     result = api.check_model(history, name, **options)
     if export_porcupine is not None:
-        write_porcupine(history, Path(export_porcupine), anomalies=result.anomalies)
+        write_porcupine(
+            history,
+            Path(export_porcupine),
+            linearizations=_orders(history, name, options),
+            anomalies=result.anomalies,
+        )
     if export_edn is not None:
         write_edn(history.ops, Path(export_edn), history.header)
     return result, history
+
+
+def _orders(history: History, name: str, options: Mapping[str, Any]) -> dict[str | None, Any]:
+    """Orders for the viewer, by the first property of the model (belief has no order)."""
+    prop = properties(name, api.settings_of(name, history, **options))[0]
+    return {} if prop.model is None else legal_orders(history, prop.model, prop.options)
 
 
 def document(result: Result, history: History, *, file: str, model: str) -> VerdictDocument:
@@ -95,8 +109,7 @@ def _json_or_text(ctx: click.Context, param: click.Parameter, value: str | None)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--model",
-    required=True,
-    help=f"What it should be: {', '.join(api.MODEL_NAMES)}.",
+    help=f"What a history should be: {', '.join(api.MODEL_NAMES)}.",
 )
 @click.option("--ttl-ms", type=float, help="Length of the lease (lease, belief).")
 @click.option("--k", type=int, help="Permits (semaphore).")
@@ -131,14 +144,25 @@ def _json_or_text(ctx: click.Context, param: click.Parameter, value: str | None)
     "--export-edn", type=click.Path(dir_okay=False, path_type=Path), help="Write Jepsen's EDN."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def check_file(file: Path, model: str, as_json: bool, **options: Any) -> int:
-    """Judges FILE (JSON lines, Jepsen's EDN, Parquet; .gz too) by a model.
+def check_file(file: Path, model: str | None, as_json: bool, **options: Any) -> int:
+    """Judges FILE: a stored run, or a history by a model.
+
+    A run is a directory of the store; all checkers judge it again, no server is needed.  A history
+    is a file (JSON lines, Jepsen's EDN, Parquet; .gz too) and needs --model.
 
     \b
     Examples:
+      lockhavoc check store/latest
       lockhavoc check history.jsonl --model mutex
       lockhavoc check history.edn --model lease --ttl-ms 10000 --json
     """
+    if model is None:
+        if file.is_dir():
+            return show_run(file, as_json=as_json)
+        raise click.UsageError(
+            f"{file} is no run directory, and a history needs --model "
+            f"(one of: {', '.join(api.MODEL_NAMES)})"
+        )
     result, history = _judge(file, model, **options)
     name = api.model_name(model)
     verdict = document(result, history, file=str(locate(file)), model=name)

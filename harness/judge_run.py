@@ -12,7 +12,7 @@ from harness import store
 from harness.check import analyse, load_run
 from harness.report.document import RunReport
 from harness.resource import recorded
-from harness.summary import make_report, write_reports
+from harness.summary import make_report, print_campaign, print_report, write_reports
 
 
 def judge_run(run_dir: Path, *, write: bool = True) -> RunReport:
@@ -39,3 +39,13 @@ def judge_run(run_dir: Path, *, write: bool = True) -> RunReport:
     if write and not cut_short:
         write_reports(run_dir, report)
     return report
+
+
+def show_run(run_dir: Path, *, as_json: bool) -> int:
+    """Judges a stored run, prints its report and returns the exit code."""
+    report = judge_run(run_dir)
+    if as_json:
+        print_campaign([report], [], as_json=True)
+    else:
+        print_report(report, brief=False)
+    return report.exit_code

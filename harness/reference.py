@@ -169,8 +169,10 @@ def _default(value: Any) -> str:
 
 def _cli() -> str:
     parts = []
-    for name in ["", *sorted(cli.commands)]:
-        command: click.Command = cli.commands[name] if name else cli
+    top = click.Context(cli, info_name="lockhavoc")
+    for name in ["", *cli.list_commands(top)]:
+        command = cli.get_command(top, name) if name else cli
+        assert command is not None, name
         words = f"lockhavoc {name}".strip()
         with click.Context(command, info_name=words, terminal_width=96) as inner:
             parts.append(f"## {words}\n\n```text\n{command.get_help(inner).rstrip()}\n```\n")

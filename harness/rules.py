@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.core.registry import Registry
-from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
+from harness.registries import CHECKERS, FAULTS, LIBRARIES, backend_names
 
 AIMED = {"held", "near-expiry", "renewing"}
 
@@ -90,7 +90,7 @@ def _client(data: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(name, str) or name not in LIBRARIES or not isinstance(backend, str):
         return
     library = LIBRARIES.load(name)
-    if backend in BACKENDS and backend not in library.backends:
+    if backend in backend_names() and backend not in library.backends:
         yield (
             f"client.library: {name!r} does not run on backend {backend!r} "
             f"(it runs on: {', '.join(library.backends)})"

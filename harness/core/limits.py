@@ -39,3 +39,5 @@ EXPLAIN_POOL_MAX = 24  # operations among which every smaller proof is looked fo
 EXPLAIN_SUBSETS_MAX = 4_000  # questions to the engine for that, a fraction of a millisecond each
 EXPLAIN_OPS_MAX = 2_000  # operations before the violation that are regarded at all
 EXPLAIN_KEYS_MAX = 3  # keys whose first violation is explained; each takes up to seconds
+ORDER_OPS_MAX = 5_000  # operations of a key for which a viewer is given an order; it draws SVG
+ORDER_BUDGET_S = 2.0  # for finding that order
