@@ -109,7 +109,7 @@ def check_model(
     if budget_s < 0:
         raise UserError(f"budget_s is {budget_s}, it must be 0 or more seconds")
     validate(history)
-    settings = _settings(
+    settings = settings_of(
         name,
         history,
         ttl_ms=ttl_ms,
@@ -140,17 +140,22 @@ def check_model(
     return result
 
 
-def _settings(
+def settings_of(
     name: str,
     history: History,
     *,
-    ttl_ms: float | None,
-    k: int | None,
-    initial: Any,
-    drift_ppm: int,
-    judge_busy: bool,
+    ttl_ms: float | None = None,
+    k: int | None = None,
+    initial: Any = None,
+    drift_ppm: int = 0,
+    judge_busy: bool = False,
+    **others: Any,
 ) -> Settings:
-    """Options checked against the model, with the header's values where none was given."""
+    """Options checked against the model, with the header's values where none was given.
+
+    others: options of ``check_model`` that no model needs to know; they are ignored.
+    """
+    del others
     header = history.header
     _only(name, "ttl_ms", ttl_ms, "lease", "belief")
     _only(name, "k", k, "semaphore")

@@ -11,7 +11,8 @@ the viewer shifts ticks by a few; the times themselves are text in OriginalStart
 An operation of unknown outcome runs to the end of the history and says so.  Events of the nemesis
 become annotations, and so do anomalies, in a row of their own.
 
-Traps: refused operations (``fail``) are left out, as in Porcupine's own logs: they did not happen.
+Traps: refused operations (``fail``) are left out, as in Porcupine's own logs: they did not happen;
+but for refusals that observed the state (*not-held*), which may be what proves a violation.
 The viewer draws every operation as SVG, so more than a few thousand make it crawl.
 
 Source of the format: Porcupine 1.3 (visualization.go), written anew.
@@ -26,7 +27,7 @@ from typing import Any
 import msgspec
 
 from checkers.interchange.files import open_write
-from harness.core.history import History, Interval, Op, Type
+from harness.core.history import OBSERVATIONS, History, Interval, Op, Type
 from harness.core.result import Anomaly
 
 # Steps of a partial linearization: (position in history.intervals(), state in words).
@@ -47,7 +48,7 @@ def porcupine_data(
     clients = _client_ids(intervals)
     by_key: dict[str | None, list[int]] = {}
     for position, interval in enumerate(intervals):
-        if interval.outcome != Type.FAIL:
+        if interval.outcome != Type.FAIL or _observed(interval):
             by_key.setdefault(interval.invoke.key, []).append(position)
     notes = [*_nemesis_notes(history), *_anomaly_notes(history, anomalies)]
     rank = _ranks(history, [time for note in notes for time in (note["Start"], note["End"])])
@@ -122,10 +123,15 @@ def _partition(
     partials = []
     for place, steps in enumerate(ordered):
         partials.append(
-            [{"Index": local[position], "StateDescription": state} for position, state in steps]
+            [
+                {"Index": local[position], "StateDescription": state}
+                for position, state in steps
+                if position in local
+            ]
         )
         for position, _ in steps:
-            largest.setdefault(str(local[position]), place)
+            if position in local:
+                largest.setdefault(str(local[position]), place)
     return {"History": elements, "PartialLinearizations": partials, "Largest": largest}
 
 
@@ -137,6 +143,8 @@ def describe(interval: Interval) -> str:
     call = f"{invoke.f}({', '.join(part for part in (key, asked) if part)})"
     if interval.outcome == Type.INFO:
         return f"{call} -> unknown"
+    if interval.outcome == Type.FAIL:
+        return f"{call} -> refused ({_observed(interval) or 'failed'})"
     token = interval.field("token")
     if token is not None:
         return f"{call} -> token {token}"
@@ -144,6 +152,11 @@ def describe(interval: Interval) -> str:
     if complete is not None and complete.value != invoke.value:
         return f"{call} -> {_words(complete.value, leave_out=('hold', 'owner')) or 'ok'}"
     return f"{call} -> ok"
+
+
+def _observed(interval: Interval) -> str | None:
+    error = None if interval.complete is None else interval.complete.error
+    return error if error in OBSERVATIONS else None
 
 
 def _words(value: Any, *, leave_out: tuple[str, ...]) -> str:

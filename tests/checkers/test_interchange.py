@@ -339,6 +339,10 @@ def small() -> History:
             Op(5, 2**60 + 4, 2, "ok", "read", "other", 3),
             Op(6, 2**60 + 5, 3, "invoke", "acquire", "k"),
             Op(7, 2**60 + 6, 3, "fail", "acquire", "k", None, "busy"),
+            Op(8, 2**60 + 7, 4, "invoke", "acquire", "k"),
+            Op(
+                9, 2**60 + 8, 4, "fail", "acquire", "k", None, "timed out"
+            ),  # says nothing: not drawn
         ]
     )
 
@@ -348,8 +352,9 @@ def test_porcupine_view_has_the_fields_and_ranks_of_the_viewer(tmp_path: Path) -
     data = porcupine_data(
         small(), linearizations={"k": [[(0, "held by 0")], []]}, anomalies=[anomaly]
     )
-    assert [len(part["History"]) for part in data["Partitions"]] == [2, 1]  # the refused is out
-    first, second = data["Partitions"][0]["History"]
+    assert [len(part["History"]) for part in data["Partitions"]] == [3, 1]
+    first, second, refused = data["Partitions"][0]["History"]
+    assert refused["Description"] == "acquire('k') -> refused (busy)"
     assert first == {
         "ClientId": 0,
         "Start": 0,
@@ -359,7 +364,7 @@ def test_porcupine_view_has_the_fields_and_ranks_of_the_viewer(tmp_path: Path) -
         "Description": "acquire('k') -> token 7",
         "Metadata": "invoke 0, ok 1, hold a",
     }
-    assert (second["Start"], second["End"], second["OriginalEnd"]) == (200, 700, "unknown")
+    assert (second["Start"], second["End"], second["OriginalEnd"]) == (200, 900, "unknown")
     assert second["OriginalStart"] == str(2**60 + 1)
     assert data["Partitions"][0]["PartialLinearizations"] == [
         [{"Index": 0, "StateDescription": "held by 0"}],
