@@ -75,6 +75,12 @@ class DockerNode:
     def facts(self) -> Mapping[str, Any]:
         return redis_probe.facts("127.0.0.1", self.port)
 
+    def leave_mark(self, mark: str) -> None:
+        redis_probe.leave_mark("127.0.0.1", self.port, mark)
+
+    def has_mark(self, mark: str) -> bool:
+        return redis_probe.has_mark("127.0.0.1", self.port, mark)
+
     def _wait_ready(self) -> None:
         def settled() -> bool:
             return self._answers() or not self.container.state().running

@@ -24,8 +24,6 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import Probe, Status
 from harness.core.undo import Step
 
-_MARK_LIFE_S = 86_400  # longer than any run; then the server forgets it by itself
-
 
 class ProcessNode:
     """One server; data directory, port and log stay the same over restarts."""
@@ -98,8 +96,7 @@ class ProcessNode:
         return redis_probe.facts(self.host, self.port)
 
     def leave_mark(self, mark: str) -> None:
-        life_s = str(_MARK_LIFE_S)
-        redis_probe.ask(self.host, self.port, ("SET", mark, "1", "EX", life_s))
+        redis_probe.leave_mark(self.host, self.port, mark)
 
     def has_mark(self, mark: str) -> bool:
-        return redis_probe.ask(self.host, self.port, ("EXISTS", mark)) == ["1"]
+        return redis_probe.has_mark(self.host, self.port, mark)

@@ -26,6 +26,7 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import Probe
 
 _CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the run's clock is not
+_MARK_LIFE_S = 86_400  # longer than any run; then the server forgets it by itself
 _BULK_BYTES_MAX = 1 << 20  # INFO is about 8 kB; more means that this is no Redis
 
 
@@ -172,6 +173,16 @@ def facts(host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS) ->
         raise HarnessError(
             f"server at {host}:{port}: INFO lacks or garbles the field {error}"
         ) from error
+
+
+def leave_mark(host: str, port: int, mark: str) -> None:
+    """Stores a key named ``mark``; see ``protocols.Markable``.  HarnessError as for ``ask``."""
+    ask(host, port, ("SET", mark, "1", "EX", str(_MARK_LIFE_S)))
+
+
+def has_mark(host: str, port: int, mark: str) -> bool:
+    """True if that key is there.  HarnessError as for ``ask``."""
+    return ask(host, port, ("EXISTS", mark)) == ["1"]
 
 
 def _is_database(name: str) -> bool:

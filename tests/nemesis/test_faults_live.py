@@ -6,7 +6,6 @@ Parametrised by the registry, so a new fault is tested by being registered.
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,26 +19,20 @@ from compose.toxiproxy import toxic_name
 from harness.core import limits
 from harness.core.errors import HarnessError
 from harness.core.protocols import Evidence, Fault
-from nemesis.base import BaseFault
 from nemesis.registry import FAULTS
-from nemesis.targets import resolve
 from tests.compose.local import cluster_up, need, undo_elsewhere
+from tests.nemesis.conformance import (
+    LASTS,
+    VARIANTS,
+    WITH_TOXICS,
+    assert_all_well,
+    make,
+    put_right,
+    targets_of,
+)
 from tests.nemesis.worlds import TestWorld, live_world, worker_processes
 
 pytestmark = pytest.mark.live
-
-# Parameters besides the defaults that are worth a run of their own.
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in FAULTS),
-    ("cut-reply", {"how": "silence"}),
-    ("latency", {"latency_ms": 30, "direction": "upstream"}),
-    ("latency", {"latency_ms": 30, "direction": "both"}),
-]
-WITH_TOXICS = ["cut-reply", "jam", "latency", "mute"]
-LASTS = [name for name in FAULTS if FAULTS.load(name).acts_on == "link"] + [
-    "worker-pause",
-    "node-pause",
-]
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +48,7 @@ def both(
     """The world, as new: whatever a test left behind is put right without the faults' help."""
     world, cluster = shared
     yield replace(world), cluster
-    for worker in world.workers:
-        worker.resume()
-        worker.start()
-    for node in world.cluster.nodes.values():
-        node.resume()
-        if node.status().state == "dead":
-            node.start()
-    for link in world.cluster.links:
-        link.clear()
+    put_right(world)
 
 
 @pytest.fixture
@@ -81,31 +66,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(limits, "PROBE_TIMEOUT_MS", 120)
 
     return hurry
-
-
-def make(name: str, params: dict[str, Any] | None = None) -> BaseFault:
-    fault = FAULTS.load(name)(**(params or {}))
-    assert isinstance(fault, BaseFault)
-    return fault
-
-
-def targets_of(fault: BaseFault, world: TestWorld, *, everyone: bool = False) -> list[str]:
-    one = {"worker": "worker:0", "node": "primary", "link": "worker:0"}
-    every = {"worker": "all-workers", "node": "all-nodes", "link": "all-workers"}
-    aim = (every if everyone else one)[fault.acts_on]
-    found = resolve(aim, fault.acts_on, world, random.Random(0))
-    assert found
-    return found
-
-
-def assert_all_well(world: TestWorld) -> None:
-    for node in world.cluster.nodes.values():
-        assert node.status().state == "running"
-    for link in world.cluster.links:
-        assert link.toxics() == []
-        assert link.probe(1000).outcome == "answered"
-    for worker in world.workers:
-        assert worker.status().state == "running"
 
 
 @pytest.mark.parametrize(("name", "params"), VARIANTS)

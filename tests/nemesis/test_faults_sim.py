@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -10,18 +9,9 @@ import pytest
 from clients.sim.world import SimSetup, build
 from harness.core.clock import NS_PER_S, ms
 from harness.core.errors import HarnessError
-from nemesis.base import BaseFault
 from nemesis.registry import FAULTS
-from nemesis.targets import resolve
+from tests.nemesis.conformance import VARIANTS, assert_all_well, make, targets_of
 from tests.nemesis.worlds import TestWorld
-
-VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in FAULTS),
-    ("cut-reply", {"how": "silence"}),
-    ("latency", {"latency_ms": 30, "direction": "both"}),
-    ("latency", {"latency_ms": 1, "direction": "upstream"}),
-]
-AIMS = {"worker": "worker:0", "node": "primary", "link": "worker:0"}
 
 
 @pytest.fixture
@@ -42,18 +32,6 @@ def world(setup: SimSetup) -> TestWorld:
     )
 
 
-def make(name: str, params: dict[str, Any] | None = None) -> BaseFault:
-    fault = FAULTS.load(name)(**(params or {}))
-    assert isinstance(fault, BaseFault)
-    return fault
-
-
-def targets_of(fault: BaseFault, world: TestWorld, aim: str | None = None) -> list[str]:
-    found = resolve(aim or AIMS[fault.acts_on], fault.acts_on, world, random.Random(0))
-    assert found
-    return found
-
-
 @pytest.mark.parametrize(("name", "params"), VARIANTS)
 @pytest.mark.parametrize("everyone", [False, True])
 def test_it_bites_and_heals(
@@ -61,8 +39,7 @@ def test_it_bites_and_heals(
 ) -> None:
     fault = make(name, params)
     assert fault.can(world) is None
-    every = {"worker": "all-workers", "node": "all-nodes", "link": "all-workers"}
-    targets = targets_of(fault, world, every[fault.acts_on] if everyone else None)
+    targets = targets_of(fault, world, everyone=everyone)
     fault.undo(world, targets)
     fault.inject(world, targets)
     evidence = fault.evidence(world, targets)
@@ -70,9 +47,7 @@ def test_it_bites_and_heals(
     fault.heal(world, targets)
     healed = fault.healed(world, targets)
     assert healed.bit, healed.says
-    assert all(link.toxics() == [] for link in world.cluster.links)
-    assert all(link.probe(1000).outcome == "answered" for link in world.cluster.links)
-    assert all(worker.status().state == "running" for worker in world.workers)
+    assert_all_well(world)
 
 
 @pytest.mark.parametrize("name", FAULTS.names())

@@ -1,0 +1,84 @@
+"""The same faults against servers in containers (needs an Engine and builds images once)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.core import limits
+from tests.compose.local import DiskLedger, undo_elsewhere
+from tests.nemesis.conformance import (
+    LASTS,
+    VARIANTS,
+    assert_all_well,
+    make,
+    put_right,
+    targets_of,
+)
+from tests.nemesis.worlds import TestWorld, worker_processes
+
+pytestmark = [pytest.mark.live, pytest.mark.docker]
+
+# Faults on workers are the same in both runtimes: workers are processes of this machine.
+HERE = [variant for variant in VARIANTS if not variant[0].startswith("worker")]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
+    runtime_module = pytest.importorskip("compose.docker_runtime")
+    runtime = runtime_module.DockerRuntime()
+    reason = runtime.can("redis-single")
+    if reason:
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("docker")
+    cluster = runtime.up(
+        "redis-single",
+        {},
+        workers=2,
+        run_dir=folder,
+        ledger=DiskLedger(folder / "ledger.jsonl"),
+    )
+    try:
+        with worker_processes(folder, 2) as workers:
+            yield TestWorld(cluster, workers, runtime="docker")
+    finally:
+        cluster.down()
+
+
+@pytest.fixture
+def world(shared: TestWorld) -> Iterator[TestWorld]:
+    yield replace(shared)
+    put_right(shared)
+
+
+@pytest.mark.parametrize(("name", "params"), HERE)
+def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
+    fault = make(name, params)
+    assert fault.can(world) is None
+    targets = targets_of(fault, world, everyone=True)
+    fault.inject(world, targets)
+    evidence = fault.evidence(world, targets)
+    assert evidence.bit, evidence.says
+    fault.heal(world, targets)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    assert_all_well(world)
+
+
+@pytest.mark.parametrize("name", [name for name in LASTS if not name.startswith("worker")])
+def test_undone_by_another_process_it_is_healed_and_has_no_evidence(
+    world: TestWorld, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = make(name)
+    targets = targets_of(fault, world)
+    steps = fault.undo(world, targets)
+    fault.inject(world, targets)
+    undo_elsewhere(steps)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    monkeypatch.setattr(limits, "EVIDENCE_TIMEOUT_MS", 200)
+    assert not fault.evidence(world, targets).bit
+    assert_all_well(world)
