@@ -21,8 +21,8 @@ from clients.broken import (
 )
 from clients.broken.canary import Canary
 from clients.libraries import Library
+from clients.recipe_libraries import recipe_library
 from clients.recipes.base import Recipe
-from clients.recipes.libraries import recipe_library
 
 
 def _library(name: str, recipe: type[Recipe], canary: Canary) -> Library:

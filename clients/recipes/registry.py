@@ -1,6 +1,6 @@
 """Names of the recipes: one line each.  ``clients/registry.py`` merges them into LIBRARIES."""
 
 RECIPES = {
-    "recipe-redis": "clients.recipes.libraries:REDIS",
-    "recipe-redis-fenced": "clients.recipes.libraries:REDIS_FENCED",
+    "recipe-redis": "clients.recipe_libraries:REDIS",
+    "recipe-redis-fenced": "clients.recipe_libraries:REDIS_FENCED",
 }
