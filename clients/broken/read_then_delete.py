@@ -19,15 +19,15 @@ CANARY = Canary(
     kind="K01",
     checker="lease",
     says="release compares in the client: the lock can change hands before the DEL",
-    needs="answers take about 0.6 of the lease: the owner is read before its end, deleted after",
-    workload={**CONTENDED, "hold_ms": [5, 15]},
+    needs="answers take a bit more than half the lease: the owner is read before its end, deleted after",
+    workload={**CONTENDED, "workers": 8, "hold_ms": [5, 15]},
     faults=[
         {
             "kind": "latency",
-            "target": "worker:0",
+            "target": "all-nodes",
             "start_ms": [100, 200],
-            "duration_ms": 4000,
-            "params": {"latency_ms": 125},
+            "duration_ms": 5000,
+            "params": {"latency_ms": 110},
         }
     ],
 )
