@@ -94,6 +94,6 @@ def _reworded(anomaly: Anomaly, told: Explanation) -> Anomaly:
         says=told.says,
         overlap_ns=anomaly.overlap_ns if told.overlap_ns is None else told.overlap_ns,
         key=anomaly.key,
-        legal_if=told.legal_if or anomaly.legal_if,
+        legal_if=(told.legal_if or "").removeprefix("if ") or anomaly.legal_if,
         picture=told.picture or None,
     )

@@ -153,7 +153,7 @@ def _finding(anomaly: Anomaly, lines: dict[int, int | None]) -> Finding:
 def render(verdict: VerdictDocument) -> str:
     """The verdict as plain text: the first line says it all."""
     lines = [f"{_WORDS[verdict.valid]}  {safe(verdict.model)}  {safe(verdict.file)}"]
-    lines.append(safe(verdict.says))
+    lines.append(_found(verdict) if verdict.anomalies else safe(verdict.says))
     exact = "exact" if verdict.exact else "not exact"
     if verdict.decided_by:
         lines.append(f"decided by: {safe(verdict.decided_by)}, {exact} ({safe(verdict.why)})")
@@ -169,6 +169,13 @@ def render(verdict: VerdictDocument) -> str:
     for number, finding in enumerate(verdict.anomalies, 1):
         lines += ["", *_finding_lines(number, verdict, finding)]
     return "\n".join(lines) + "\n"
+
+
+def _found(verdict: VerdictDocument) -> str:
+    """How many violations, and of which kinds the listed ones are; each is told below."""
+    count = int(verdict.stats.get("violations", len(verdict.anomalies)))
+    kinds = ", ".join(dict.fromkeys(finding.kind for finding in verdict.anomalies))
+    return f"{count} violation{'' if count == 1 else 's'} ({safe(kinds)})"
 
 
 def _keys(verdict: VerdictDocument) -> list[tuple[str, Part]]:
@@ -195,6 +202,6 @@ def _finding_lines(number: int, verdict: VerdictDocument, finding: Finding) -> I
         yield f"   lines {' '.join(at)} of {safe(verdict.file)}"
     yield f"   {safe(finding.says)}"
     if finding.picture:
-        yield from (f"   {line}" for line in picture_lines(anomaly))
+        yield from (f"   {line}".rstrip() for line in picture_lines(anomaly))
     if finding.legal_if:
         yield f"   legal if: {safe(finding.legal_if)}"
