@@ -79,7 +79,7 @@ install_packages() {
 install_on_ubuntu() {
     say "installing docker.io, docker-buildx and docker-compose-v2 from Ubuntu"
     apt_must install --no-install-recommends docker.io docker-buildx docker-compose-v2 \
-        iptables ca-certificates mmdebstrap
+        iptables ca-certificates mmdebstrap debian-archive-keyring
 }
 
 install_on_debian() {
@@ -147,7 +147,7 @@ start_engine() {
 # --- the base image -----------------------------------------------------------------------------
 
 make_base_image() {
-    if timeout 60 docker pull -q "$BASE_IMAGE" >/dev/null 2>&1; then
+    if timeout 120 docker pull -q "$BASE_IMAGE" >/dev/null 2>&1; then
         say "pulled $BASE_IMAGE"
         return
     fi

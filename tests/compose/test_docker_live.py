@@ -17,7 +17,7 @@ import pytest
 from compose import docker_images, docker_ports, docker_runtime, redis_probe
 from compose.docker_here import ask, engine_reason
 from compose.docker_runtime import DockerCluster, DockerRuntime
-from compose.docker_undo import OWN_LABEL, PROJECT_LABEL, leftovers, remove_project
+from compose.docker_undo import PROJECT_LABEL, leftovers, remove_project
 from compose.registry import BACKENDS
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError, RefusedError
@@ -220,10 +220,9 @@ def test_an_image_that_cannot_be_had_is_refused(ledger: FileLedger) -> None:
 
 def test_a_server_that_does_not_start_is_named_and_removed(ledger: FileLedger) -> None:
     image = docker_images.ensure("toxiproxy", release="trixie")  # has no redis-server
-    before = leftovers(OWN_LABEL)
     with pytest.raises(HarnessError, match="redis-server"), cluster_of(ledger, image=image):
         pass
-    assert leftovers(OWN_LABEL) == before
+    assert left_by(promised_project(ledger.path.parent)) == EMPTY
     assert not ledger.open
 
 
