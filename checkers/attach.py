@@ -1,6 +1,7 @@
 """Explanations for the violations of a result: fewest operations, words, picture, what were legal.
 
-    attach(result, prop, parts)
+    attach(result, prop, parts)           # of ``check_model``: minimised and explained
+    draw(history, results)                # of a run's checkers: just drawn
 
 The first violation of each of a few keys is explained; the rest keep the words of whoever found
 them.  Where the engine cannot reproduce a violation in its time (or, as for belief, has no model of
@@ -13,7 +14,7 @@ if they do not fail by themselves, all operations are put to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -21,14 +22,15 @@ from checkers.engine import check as engine_check
 from checkers.explain import Explanation, explain
 from checkers.minimise import SEPARABLE, identity
 from checkers.models import make
-from checkers.models.base import BUSY, Model, observed
+from checkers.models.base import BUSY, Model, hold_of, observed
 from checkers.picture import picture
 from checkers.properties import Property
-from harness.core.history import Interval
-from harness.core.limits import EXPLAIN_BUDGET_S, EXPLAIN_KEYS_MAX
+from harness.core.history import History, Interval
+from harness.core.limits import EXPLAIN_BUDGET_S, EXPLAIN_KEYS_MAX, PICTURES_MAX
 from harness.core.result import Anomaly, Result, Valid
 
 _EVENTS_MAX = 6
+_CONTEXT_MAX = 4
 _NOT_MINIMISED = "not-minimised"
 
 
@@ -97,3 +99,37 @@ def _reworded(anomaly: Anomaly, told: Explanation) -> Anomaly:
         legal_if=(told.legal_if or "").removeprefix("if ") or anomaly.legal_if,
         picture=told.picture or None,
     )
+
+
+def draw(history: History, results: Iterable[Result]) -> None:
+    """Gives the first anomalies of each result a picture of what they name, where they lack one.
+
+    For the results of a run: its checkers say who broke and when, this shows it.  Operations of
+    the same holds are drawn beside it as context.
+    """
+    wanted = [
+        anomaly
+        for result in results
+        for anomaly in result.anomalies[:PICTURES_MAX]
+        if anomaly.picture is None and anomaly.ops
+    ]
+    if not wanted:
+        return
+    by_event = {index: op for op in history.intervals() for index in _events(op)}
+    by_hold: dict[object, list[Interval]] = {}
+    for op in history.intervals():
+        hold = hold_of(op)
+        if hold is not None:
+            by_hold.setdefault((op.invoke.key, hold), []).append(op)
+    for anomaly in wanted:
+        named = [by_event[index] for index in anomaly.ops if index in by_event]
+        proof = list({id(op): op for op in named}.values())
+        near = [
+            other
+            for one in proof
+            for other in by_hold.get((one.invoke.key, hold_of(one)), ())
+            if other not in proof
+        ]
+        if proof:
+            context = list({id(op): op for op in near}.values())[:_CONTEXT_MAX]
+            anomaly.picture = picture([*proof, *context], context=context)

@@ -41,3 +41,6 @@ EXPLAIN_OPS_MAX = 2_000  # operations before the violation that are regarded at 
 EXPLAIN_KEYS_MAX = 3  # keys whose first violation is explained; each takes up to seconds
 ORDER_OPS_MAX = 5_000  # operations of a key for which a viewer is given an order; it draws SVG
 ORDER_BUDGET_S = 2.0  # for finding that order
+PICTURES_MAX = 5  # anomalies of a checker that are drawn; more of the same says no more
+HOLDS_REMEMBERED_MAX = 1 << 15  # holds of unknown end kept by online monitors; some 10 MB
+QUEUE_MAX = 1 << 10  # holds of one key that wait for the end of an operation before judging

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import MODELS, check_model
+from checkers.attach import draw
 from checkers.models import make
 from checkers.oracle import linearizable
 from harness.core.errors import UserError
 from harness.core.history import Header, History, Op
-from harness.core.result import Result, Side, Valid
+from harness.core.result import Anomaly, Result, Side, Valid
 from tests.checkers.notation import history
 
 T, F, U = Valid.TRUE, Valid.FALSE, Valid.UNKNOWN
@@ -433,3 +434,14 @@ def test_a_long_history_is_explained_by_its_holders_alone() -> None:
     assert found.valid is F
     assert found.anomalies[0].picture
     assert len(found.anomalies[0].ops) <= 6
+
+
+def test_anomalies_of_a_run_are_drawn_with_their_holds() -> None:
+    some = history("A a 0-2; R a 7-8; A b 3-5; R b 9-10")
+    anomaly = Anomaly(kind="x", ops=[1, 3, 999])
+    other = Anomaly(kind="y", ops=[1], picture="mine")
+    none = Anomaly(kind="z")
+    draw(some, [Result(checker="c", valid=F, anomalies=[anomaly, other, none])])
+    assert "acquire by worker 0" in (anomaly.picture or "")
+    assert "release by worker 0" in (anomaly.picture or "")  # context: the same hold
+    assert (other.picture, none.picture) == ("mine", None)
