@@ -32,7 +32,16 @@ from harness.core.history import Interval
 from harness.core.limits import ENGINE_BUDGET_S, ENGINE_ENDS_MAX, ENGINE_MEMORY_BYTES
 from harness.core.result import Valid
 
-ROUNDS = (2_000, 100_000, None)  # configurations each object gets per strategy, round by round
+NAMES = ("wgl", "frontier")
+STRATEGIES = (wgl, frontier)
+Allowance = tuple[int, int]  # configurations: so many, and so many per operation
+NO_LIMIT = (1 << 60, 0)
+# What each object gets, round by round: (depth first, breadth first).
+ROUNDS: tuple[tuple[Allowance, Allowance], ...] = (
+    ((300, 0), (0, 0)),
+    ((2_000, 4), (2_000, 4)),
+    (NO_LIMIT, NO_LIMIT),
+)
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,47 +129,50 @@ class _Run:
 
     def judge(self, parts: dict[Hashable, list[Interval]]) -> EngineResult:
         self.objects = len(parts)
-        open_parts, last, why = parts, "none", ""
-        for allowance in ROUNDS:
-            left: dict[Hashable, list[Interval]] = {}
-            for place, (key, ops) in enumerate(open_parts.items()):
-                share_s = (self.ends_s - self.clock()) / (len(open_parts) - place)
-                valid, strategy, work, stuck = self._object(ops, allowance, share_s)
+        left, last, why = {key: Work(ops, self.model) for key, ops in parts.items()}, "none", ""
+        for allowances in ROUNDS if len(parts) > 1 else ROUNDS[1:]:
+            unsure: dict[Hashable, Work] = {}
+            for place, (key, work) in enumerate(left.items()):
+                share_s = (self.ends_s - self.clock()) / (len(left) - place)
+                valid, strategy, stuck = self._object(work, allowances, share_s)
                 if valid is False:
                     said = f"no legal order of the operations on {key!r}"
                     return self.result(
                         Valid.FALSE, strategy, said, key=key, witness=_witness(work, stuck)
                     )
                 if valid is None:
-                    left[key], why = ops, strategy
+                    unsure[key], why = work, strategy
                 else:
                     last = strategy
+            left = unsure
             if not left:
                 return self.result(Valid.TRUE, last, _good(self.objects))
-            open_parts = left
-        names = ", ".join(repr(key) for key in list(open_parts)[:3])
-        said = f"no verdict on {len(open_parts)} of {self.objects} objects ({names}): {why}"
-        return self.result(Valid.UNKNOWN, "none", said, key=next(iter(open_parts)))
+        names = ", ".join(repr(key) for key in list(left)[:3])
+        said = f"no verdict on {len(left)} of {self.objects} objects ({names}): {why}"
+        return self.result(Valid.UNKNOWN, "none", said, key=next(iter(left)))
 
     def _object(
-        self, ops: list[Interval], allowance: int | None, share_s: float
-    ) -> tuple[bool | None, str, Work, Stuck]:
+        self, work: Work, allowances: tuple[Allowance, Allowance], share_s: float
+    ) -> tuple[bool | None, str, Stuck]:
         """The verdict on one object, by both strategies; if None, the string says which limit."""
         reason = ""
-        work = Work(ops, self.model)
-        for name, strategy in (("wgl", wgl), ("frontier", frontier)):
+        stuck = Stuck()
+        for name, strategy, (base, per_op) in zip(NAMES, STRATEGIES, allowances, strict=True):
+            nodes_max = int(base + per_op * work.count)
+            if not nodes_max:
+                continue
             budget = Budget(
                 seconds=share_s / 2,
                 memory_bytes=self.memory_bytes,
-                nodes_max=allowance or 1 << 62,
+                nodes_max=nodes_max,
                 clock=self.clock,
             )
             valid, stuck = strategy.search(work, budget)
             self.nodes += stuck.nodes
             if valid is not None:
-                return valid, name, work, stuck
+                return valid, name, stuck
             reason = budget.reason
-        return None, f"limit of {reason} reached", work, stuck
+        return None, f"limit of {reason} reached", stuck
 
 
 def _good(objects: int) -> str:

@@ -15,10 +15,11 @@ Trap: configurations can skip returns (of operations done early), hence a level 
 from __future__ import annotations
 
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from checkers.engine.seen import Seen, Stuck
-from checkers.engine.wgl import candidates
+from checkers.engine.wgl import unknowns
 
 if TYPE_CHECKING:
     from checkers.engine.budget import Budget
@@ -80,7 +81,7 @@ def _expand(
     mask, state, used = here
     count, level, levels = into
     x, row, any_found = work.seq[r], work.rows[state], False
-    for i in candidates(work, r, state, mask, used):
+    for i in chain(work.choices[r], unknowns(work, r, state, mask, used)):
         if i >= 0:
             if mask & work.bit[i] or (work.after and not work.may_follow(i, r, mask)):
                 continue
@@ -93,11 +94,13 @@ def _expand(
             target = work.move(state, kind)
         if target < 0:
             continue
-        any_found = True
-        there = level
+        r2 = r
         if i == x:
             r2, mask2 = work.pass_returns(r, mask2)
-            there = levels.setdefault(r2, {})
+        if work.foresight is not None and work.foresight.hopeless(target, r2, mask2):
+            continue
+        any_found = True
+        there = level if r2 == r else levels.setdefault(r2, {})
         there.setdefault(steps, deque()).append((mask2, target, used2))
         if work.watches[kind] and not work.bounded:
             break  # at no cost, so it is done at once: see wgl

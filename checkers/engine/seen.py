@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Measured on CPython 3.11-3.13: a key of three small numbers in a dict, with its value.
 BYTES_PER_KEY = 230
 BYTES_PER_SET = 120
-BYTES_PER_MOVE = 150
+BYTES_PER_STATE = 500  # with the few transitions from it
 
 
 class Seen:
@@ -85,8 +85,7 @@ class Seen:
         return (
             (len(self.keys) + self.pending) * BYTES_PER_KEY
             + self.sets * (BYTES_PER_SET + width)
-            + work.moves * BYTES_PER_MOVE
-            + len(work.states) * BYTES_PER_MOVE
+            + len(work.states) * BYTES_PER_STATE
             + work.weight * 8
         )
 

@@ -38,13 +38,14 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
         return True, stuck
     seq, choices, bit, class_of = work.seq, work.choices, work.bit, work.class_of
     rows, infos, after, watches = work.rows, work.infos, work.after, work.watches
+    move, bounded = work.move, work.bounded
     seen = Seen(work)
     known, path, costed = seen.keys, stuck.path, work.costed
     stack: list[tuple[Any, ...]] = []
     state = r = mask = used = nodes = 0
-    pause = budget.first_check
+    pause, foresight, infos_before = budget.first_check, work.foresight, work.infos_before
     x, row = seq[0], rows[0]
-    items, vain = candidates(work, 0, 0, 0, 0), False
+    items, late, vain = iter(choices[0]), False, False
     while True:
         for i in items:
             if i >= 0:
@@ -53,13 +54,13 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                     continue
                 target = row.get(kind)
                 if target is None:
-                    target = work.move(state, kind)
+                    target = move(state, kind)
                 if target < 0 or (after and not work.may_follow(i, r, mask)):
                     continue
                 mask2, used2 = mask | b, used
             else:  # an operation of unknown outcome
                 kind = class_of[infos[~i]]
-                target = row[kind]
+                target = row[kind] if kind in row else move(state, kind)
                 mask2, used2 = mask, used | 1 << ~i
             r2 = r
             if i == x:
@@ -72,22 +73,26 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                         break
                     mask2 ^= b
                     r2 += 1
-            final = watches[kind] and not work.bounded
-            if infos or costed:
+            if foresight is not None and foresight.hopeless(target, r2, mask2):
+                continue
+            final = watches[kind] and not bounded
+            if costed:
                 fresh = seen.admit(r2, mask2, target, used2)
             elif fresh := (key := (r2, mask2, target)) not in known:
-                known[key] = 0
+                known[key] = used2
+            elif infos:
+                fresh = seen.admit(r2, mask2, target, used2)
             if not fresh:
                 if not final:
                     continue
                 items, vain = iter(()), True  # what is left here was tried elsewhere, in vain
                 break
             if not final:
-                stack.append((items, state, r, mask, used, len(path)))
+                stack.append((items, state, r, mask, used, len(path), late))
             path.append(i)
             nodes += 1
             state, r, mask, used, x, row = target, r2, mask2, used2, seq[r2], rows[target]
-            items = candidates(work, r, state, mask, used) if infos else iter(choices[r])
+            items, late = iter(choices[r]), False
             if nodes >= pause:
                 pause = budget.pause(nodes, seen)
                 if pause < 0:
@@ -95,21 +100,20 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                     return None, stuck.after(nodes)
             break
         else:
+            if not (late or vain) and infos_before[r]:
+                items, late = unknowns(work, r, state, mask, used), True
+                continue
             if r >= stuck.r and not vain:
                 stuck.note(r, state, mask, used)
             if not stack:
                 return False, stuck.after(nodes)
-            items, state, r, mask, used, length = stack.pop()
+            items, state, r, mask, used, length, late = stack.pop()
             del path[length:]
             x, row, vain = seq[r], rows[state], False
 
 
-def candidates(work: Work, r: int, state: int, mask: int, used: int) -> Iterator[int]:
-    """What may be next at the ``r``-th return; unknown operations last, as ~place.
-
-    The unknown ones are worked out only when all others were tried.
-    """
-    yield from work.choices[r]
+def unknowns(work: Work, r: int, state: int, mask: int, used: int) -> Iterator[int]:
+    """The operations of unknown outcome, as ~place, that may take effect at the ``r``-th return."""
     there = work.infos_before[r]
     for place, _ in work.info_moves(state, there):
         if place >= there:

@@ -21,13 +21,14 @@ and operations are interned, so that a transition is a look-up of a small intege
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from checkers.engine.foresight import Foresight
 from checkers.models.base import Model, until_ns
 from harness.core.history import Interval, Type
-from harness.core.limits import ENGINE_MOVES_MAX
 
-CHUNK = 24  # returns worked out at a time: a trade of call overhead against wasted look-ahead
+CHUNK = 12  # returns worked out at a time: a trade of call overhead against wasted look-ahead
 ILLEGAL = -1
 INFO = Type.INFO.value  # a plain string compares faster
 
@@ -53,10 +54,11 @@ class Work:
         "class_of",
         "costed",
         "count",
+        "foresight",
         "infos",
         "infos_before",
         "model",
-        "moves",
+        "move",
         "ops",
         "position",
         "prepared",
@@ -106,8 +108,9 @@ class Work:
         self.states: list[Any] = [model.init]
         self.state_ids: dict[Any, int] = {model.init: 0}
         self.rows: list[dict[int, int]] = [{}]  # state -> class -> state after it, or ILLEGAL
-        self.moves = 0  # how many of these are remembered
+        self.move = self._mover()
         self._info_moves: dict[int, tuple[int, list[tuple[int, int]]]] = {}
+        self.foresight = Foresight(self) if model.foresees else None
         self.weight = 0  # numbers held in ``choices``
 
     def extend(self) -> bool:
@@ -115,6 +118,7 @@ class Work:
         order, returns, calls, bit = self._order, self.returns, self.calls, self.bit
         opened, free, seq, count = self._open, self._free, self.seq, self.count
         ops, prepare, prepared = self.ops, self.model.prepare, self.prepared
+        foresight, class_of, position = self.foresight, self.class_of, self.position
         number_of, choices, infos = self._classes.setdefault, self.choices, self.infos
         at, call, had = self._next_return, self._next_call, len(seq)
         goal = had + CHUNK
@@ -132,22 +136,26 @@ class Work:
                     if kind == len(prepared):
                         prepared.append(what)
                         self.watches.append(self.model.watches(what))
-                    self.class_of[call] = kind
+                    class_of[call] = kind
+                    if foresight is not None:
+                        foresight.admitted(call, what)
+                    if calls[call] == end:
+                        self._tie(call)
                     if returns[call] is None:
                         self._admit_info(call, kind)
                     else:
                         bit[call] = free.pop() if free else self._new_slot()
                         opened[call] = None
-                    if calls[call] == end:
-                        self._tie(call)
                 call += 1
             slot = bit[x]
             if slot:
                 del opened[x]
-                if x in self.position:
-                    self.position[x] = len(seq)
+                if x in position:
+                    position[x] = len(seq)
                 seq.append(x)
                 choices.append((x, *opened))
+                if foresight is not None:
+                    foresight.returned(x, choices[-1])
                 self.infos_before.append(len(infos))
                 free.append(slot)
         self.weight += sum(map(len, choices[had:])) + 8 * (len(seq) - had)
@@ -164,6 +172,9 @@ class Work:
         end_ns = until_ns(self.ops[i])
         if end_ns is not None:
             self.bounded[place] = end_ns
+            self.same_before.append(-1)
+            return
+        if i in self.after:  # must wait for its process: a later twin may be usable before it
             self.same_before.append(-1)
             return
         self.same_before.append(self._last_of_class.get(kind, -1))
@@ -184,20 +195,24 @@ class Work:
                 self.after[i] = j
                 self.position[j] = self.count  # not returned yet
 
-    def move(self, state: int, kind: int) -> int:
-        """The state after an operation of class ``kind``, or ILLEGAL; remembered in ``rows``."""
-        after = self.model.step(self.states[state], self.prepared[kind])
-        found = ILLEGAL
-        if after is not None:
-            states = self.states
-            found = self.state_ids.setdefault(after, len(states))
-            if found == len(states):
-                states.append(after)
-                self.rows.append({})
-        if self.moves < ENGINE_MOVES_MAX:
-            self.moves += 1
-            self.rows[state][kind] = found
-        return found
+    def _mover(self) -> Callable[[int, int], int]:
+        """(state, class) -> the state after it, or ILLEGAL; remembered in ``rows``."""
+        step, states, prepared, rows = self.model.step, self.states, self.prepared, self.rows
+        number_of = self.state_ids.setdefault
+
+        def move(state: int, kind: int) -> int:
+            after = step(states[state], prepared[kind])
+            if after is None:
+                found = ILLEGAL
+            else:
+                found = number_of(after, len(states))
+                if found == len(states):
+                    states.append(after)
+                    rows.append({})
+            rows[state][kind] = found
+            return found
+
+        return move
 
     def info_moves(self, state: int, there: int) -> list[tuple[int, int]]:
         """(place, target) of the first ``there`` infos that are legal in ``state`` and change it.
@@ -212,9 +227,7 @@ class Work:
             row = self.rows[state]
             for place in range(upto, there):
                 kind = self.class_of[self.infos[place]]
-                target = row.get(kind)
-                if target is None:
-                    target = self.move(state, kind)
+                target = row[kind] if kind in row else self.move(state, kind)
                 if target >= 0 and target != state:
                     found.append((place, target))
             self._info_moves[state] = (there, found)

@@ -74,6 +74,21 @@ class Model:
         """
         return False
 
+    foresees: bool = False
+    """True if the three methods below mean something (see ``checkers.engine.foresight``)."""
+
+    def wants(self, op: Any) -> Any:
+        """What a prepared operation that watches needs the state to be, or None."""
+        return None
+
+    def leads(self, state: Any, wanted: Any) -> bool:
+        """Whether ``state`` may become ``wanted`` without an operation that ``resets``."""
+        return True
+
+    def resets(self, op: Any) -> bool:
+        """Whether a prepared operation can make any state possible again."""
+        return True
+
     def cost(self, state: Any) -> tuple[Hashable, tuple[float, ...]]:
         """Splits a state into (what must be equal, numbers of which less is at least as good)."""
         return state, ()

@@ -91,9 +91,10 @@ def _pair(op: Interval) -> tuple[Any, Any]:
 
 
 class Kv(Model):
-    """A string under each key.  State: the string."""
+    """A string under each key.  State: the string, which only grows until the next put."""
 
     name = "kv"
+    foresees = True
     init: Any = ""
 
     def prepare(self, op: Interval) -> Any:
@@ -106,6 +107,15 @@ class Kv(Model):
 
     def watches(self, op: Any) -> bool:
         return bool(op[0] == "get")
+
+    def wants(self, op: Any) -> Any:
+        return op[1] if op[0] == "get" else None
+
+    def leads(self, state: Any, wanted: Any) -> bool:
+        return bool(wanted.startswith(state))
+
+    def resets(self, op: Any) -> bool:
+        return bool(op[0] == "put")
 
     def step(self, state: Any, op: Any) -> Any:
         f, text = op

@@ -29,7 +29,6 @@ PROBLEMS_MAX = 20  # malformed lines listed in one message; the rest is counted
 LOOK_AGAIN_MS = 5  # between two looks for proof; a signal takes effect within a millisecond
 
 OVERLAPS_MAX = 1_000  # pairs of believed windows looked at per key; one is enough to convict
-ENGINE_MOVES_MAX = 2_000_000  # remembered transitions of a model; beyond, steps are asked again
 ENGINE_ENDS_MAX = 16  # dead ends and last operations kept for the report of a violation
 ENGINE_BUDGET_S = 60.0  # default time of the general checker for one history
 ENGINE_MEMORY_BYTES = 2 << 30
@@ -44,3 +43,4 @@ ORDER_BUDGET_S = 2.0  # for finding that order
 PICTURES_MAX = 5  # anomalies of a checker that are drawn; more of the same says no more
 HOLDS_REMEMBERED_MAX = 1 << 15  # holds of unknown end kept by online monitors; some 10 MB
 QUEUE_MAX = 1 << 10  # holds of one key that wait for the end of an operation before judging
+STREAM_EVENTS_MIN = 100_000  # events from which a file is judged in a stream and not loaded
