@@ -19,7 +19,7 @@ CANARY = Canary(
     kind="K01",
     checker="lease",
     says="release compares in the client: the lock can change hands before the DEL",
-    needs="answers take a bit more than half the lease: the owner is read before its end, deleted after",
+    needs="answers take over half a lease: the owner is read before its end, deleted after",
     workload={**CONTENDED, "workers": 8, "hold_ms": [5, 15]},
     faults=[
         {
