@@ -16,6 +16,7 @@ from harness.core.errors import HarnessError, UserError
 
 KEYS = ("a", "b")
 RESTART = "restart"
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # thousands of syncs are slow on a disk
 VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5)
 WRITES = st.builds(
     Write,
@@ -61,7 +62,7 @@ class Model:
 def test_every_mode_equals_its_model_also_over_restarts(
     mode: str, steps: list[Write | str]
 ) -> None:
-    directory = Path(tempfile.mkdtemp(prefix="lockhavoc-test-"))
+    directory = Path(tempfile.mkdtemp(prefix="lockhavoc-test-", dir=MEMORY))
     store, model, expected = Store(directory, mode), Model(mode), []
     try:
         for step in steps:

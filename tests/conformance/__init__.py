@@ -1,0 +1,1 @@
+"""What every registered part of a kind must do."""
