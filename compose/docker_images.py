@@ -25,6 +25,7 @@ from compose.docker_here import ask
 from harness.core import limits
 from harness.core.errors import HarnessError, RefusedError
 
+STDERR_FD = 2  # the real one: sys.stderr may be replaced by something without a descriptor
 IMAGES = Path(__file__).parent / "images"
 # Settings of the caller that the build needs too.  The proxies are BuildKit's own predefined
 # arguments, which it keeps out of the image's history.
@@ -108,7 +109,7 @@ def _build(image: str, name: str, release: str) -> None:
         done = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
+            stdout=STDERR_FD,
             timeout=limits.IMAGE_BUILD_TIMEOUT_S,
             check=False,
         )
