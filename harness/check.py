@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from checkers.attach import draw
 from harness.core.history import History
 from harness.core.protocols import CheckContext, Checker, FaultWindow, ResourceRecord
 from harness.core.result import Result, Valid
@@ -55,8 +56,10 @@ def context_of(
 
 
 def analyse(history: History, context: CheckContext) -> list[Result]:
-    """Results of all checkers, in the order of the registry."""
-    return [_run(CHECKERS.load(name)(), history, context) for name in CHECKERS.names()]
+    """Results of all checkers, in the order of the registry, their first anomalies drawn."""
+    results = [_run(CHECKERS.load(name)(), history, context) for name in CHECKERS.names()]
+    draw(history, results)
+    return results
 
 
 def _run(checker: Checker, history: History, context: CheckContext) -> Result:

@@ -7,6 +7,7 @@ NODES_MAX = 9
 KEYS_MAX = 1024
 LINE_BYTES_MAX = 1 << 20  # one JSON line from a worker; larger means it prints something else
 ANOMALIES_MAX = 50  # listed per checker; the count is always exact
+ANOMALIES_PER_CHECKER = 3  # shown in the text report: more of the same kind hide the others
 RUN_TIME_MS_MAX = 6 * 60 * 60 * 1000
 
 WORKER_START_TIMEOUT_S = 20.0  # interpreter + import of the library on two busy cores

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.core.limits import ANOMALIES_MAX
+from harness.core.limits import ANOMALIES_MAX, ANOMALIES_PER_CHECKER
 from harness.core.protocols import FaultWindow
 from harness.core.result import Anomaly, Result, Side, Valid
 from harness.report.document import RunReport, applies, replay_line
@@ -132,8 +132,14 @@ def _checkers(console: Console, results: list[Result]) -> None:
 
 
 def _anomalies(console: Console, results: list[Result]) -> None:
-    found = [(result, anomaly) for result in results for anomaly in result.anomalies]
-    shown = found[:ANOMALIES_MAX]
+    # Harm first: what the resource suffered says more than what a client believed.
+    worst_first = sorted(results, key=lambda result: not _harmed(result))
+    found = [(result, anomaly) for result in worst_first for anomaly in result.anomalies]
+    shown = [
+        (result, anomaly)
+        for result in worst_first
+        for anomaly in result.anomalies[:ANOMALIES_PER_CHECKER]
+    ][:ANOMALIES_MAX]
     for number, (result, anomaly) in enumerate(shown, 1):
         console.print(Text(f"{number}. {anomaly_line(result, anomaly)}", style="bold"))
         console.print(Text(f"   {safe(anomaly.says)}"))
@@ -146,6 +152,10 @@ def _anomalies(console: Console, results: list[Result]) -> None:
         console.print(Text(f"... and {len(found) - len(shown)} more, all in results.json"))
     if found:
         console.print()
+
+
+def _harmed(result: Result) -> bool:
+    return any(anomaly.side == Side.RESOURCE for anomaly in result.anomalies)
 
 
 def anomaly_line(result: Result, anomaly: Anomaly) -> str:

@@ -183,7 +183,7 @@ def test_text_is_bounded_when_there_are_many_anomalies() -> None:
     many = [Anomaly(kind="x", says="y") for _ in range(60)]
     report = full()
     report.results = [Result(checker="c", valid=Valid.FALSE, anomalies=many)]
-    assert "... and 10 more" in render_text(report)
+    assert "... and 57 more" in render_text(report)
 
 
 @pytest.mark.parametrize(
