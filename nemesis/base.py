@@ -4,13 +4,15 @@ A fault file then holds only what is its own:
 
     class Sever(LinkFault):
         kind, summary = "sever", "..."
-        def inject(self, world, targets): ...
+        def _apply(self, link): ...
         def _bit(self, world, link): return Evidence(...)   # asked again until true or too late
-        def heal(self, world, targets): ...
+        def _release(self, link): ...
 
 Traps: no clock but ``world.clock`` (in the simulation it is virtual and moved on by probes); a
 fault object lives for one injection, so it may keep on ``self`` what it saw before it acted;
-``bit`` needs every target, because half a fault is not the fault that was asked for.
+``bit`` needs every target, because half a fault is not the fault that was asked for; ``heal``
+touches only what ``inject`` touched, because a target that was refused may be in the hands of
+another fault.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ class BaseFault(ABC):
 
     def __init__(self, **params: Any) -> None:
         self.params = settle(type(self), params)
+        self._touched: set[str] = set()  # names of the targets that ``inject`` laid hands on
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.params})"
@@ -63,6 +66,18 @@ class BaseFault(ABC):
                 f"it works in: {', '.join(self.runtimes)}"
             )
         return None
+
+    def _mine(self, things: Sequence[T]) -> list[T]:
+        """Those that this fault laid hands on."""
+        return [thing for thing in things if thing.name in self._touched]
+
+    def _prove(self, world: World, things: Sequence[T], look: Callable[[T], Evidence]) -> Evidence:
+        """``prove`` that the fault bit; what it never touched is no proof, whatever it shows."""
+
+        def own(thing: T) -> Evidence:
+            return look(thing) if thing.name in self._touched else Evidence(False, "not injected")
+
+        return prove(world, things, own, limits.EVIDENCE_TIMEOUT_MS, alone=self.alone)
 
     @abstractmethod
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]: ...
@@ -96,6 +111,7 @@ class MachineFault(BaseFault):
                 "nothing; keep faults on one target apart in time"
             )
         self._before[machine.name] = status
+        self._touched.add(machine.name)
 
     def _is_new(self, name: str, status: Status) -> bool:
         return name in self._before and status.identity != self._before[name].identity
@@ -149,12 +165,27 @@ class LinkFault(BaseFault):
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]:
         return [step for link in self._links(world, targets) for step in link.undo()]
 
+    def inject(self, world: World, targets: Sequence[str]) -> None:
+        for link in self._clean_links(world, targets):
+            self._touched.add(link.name)
+            self._apply(link)
+
+    @abstractmethod
+    def _apply(self, link: Link) -> None:
+        """Does it to one clean link."""
+
+    def heal(self, world: World, targets: Sequence[str]) -> None:
+        each(self._mine(self._links(world, targets)), self._release)
+
+    @abstractmethod
+    def _release(self, link: Link) -> None:
+        """Takes back what ``_apply`` did, and no more; nothing happens if it is not there."""
+
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
         def bit(link: Link) -> Evidence:
             return self._bit(world, link)
 
-        links = self._links(world, targets)
-        return prove(world, links, bit, limits.EVIDENCE_TIMEOUT_MS, alone=self.alone)
+        return self._prove(world, self._links(world, targets), bit)
 
     @abstractmethod
     def _bit(self, world: World, link: Link) -> Evidence:

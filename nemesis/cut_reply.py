@@ -11,12 +11,11 @@ connections that lost one (Toxiproxy's ``timeout`` toxic).  Latency would be no 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from harness.core import limits
 from harness.core.protocols import Evidence, Link, World
-from nemesis.base import LinkFault, carries, each, server_of
+from nemesis.base import LinkFault, carries, server_of
 from nemesis.counting import echoes
 from nemesis.params import Parameter
 
@@ -44,10 +43,13 @@ class CutReply(LinkFault):
         ),
     )
 
-    def inject(self, world: World, targets: Sequence[str]) -> None:
+    def _apply(self, link: Link) -> None:
         toxic, attributes, _ = _HOW[self.params["how"]]
-        for link in self._clean_links(world, targets):
-            link.add_toxic(toxic, "downstream", attributes)
+        link.add_toxic(toxic, "downstream", attributes)
+
+    def _release(self, link: Link) -> None:
+        toxic, _, _ = _HOW[self.params["how"]]
+        link.remove_toxic(toxic, "downstream")
 
     def _bit(self, world: World, link: Link) -> Evidence:
         toxic, _, wanted = _HOW[self.params["how"]]
@@ -63,7 +65,3 @@ class CutReply(LinkFault):
             else f"request did not arrive, echo {probe.outcome}",
             {"echo": probe.outcome, "arrived": arrived, "listed": listed},
         )
-
-    def heal(self, world: World, targets: Sequence[str]) -> None:
-        toxic, _, _ = _HOW[self.params["how"]]
-        each(self._links(world, targets), lambda link: link.remove_toxic(toxic, "downstream"))

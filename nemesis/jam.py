@@ -11,12 +11,11 @@ healed partition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from harness.core import limits
 from harness.core.protocols import Direction, Evidence, Link, World
-from nemesis.base import LinkFault, carries, describe, each, server_of
+from nemesis.base import LinkFault, carries, describe, server_of
 
 # Toxiproxy keeps what it delays and lets it go when the toxic is removed; an hour is "for ever".
 HOLD_MS = limits.RUN_TIME_MS_MAX
@@ -29,10 +28,13 @@ class Jam(LinkFault):
     summary = "holds back all bytes of a link, both ways, and delivers them when it heals"
     directions: ClassVar[tuple[Direction, ...]] = ("upstream", "downstream")
 
-    def inject(self, world: World, targets: Sequence[str]) -> None:
-        for link in self._clean_links(world, targets):
-            for direction in self.directions:
-                link.add_toxic("latency", direction, {"latency": HOLD_MS, "jitter": 0})
+    def _apply(self, link: Link) -> None:
+        for direction in self.directions:
+            link.add_toxic("latency", direction, {"latency": HOLD_MS, "jitter": 0})
+
+    def _release(self, link: Link) -> None:
+        for direction in self.directions:
+            link.remove_toxic("latency", direction)
 
     def _bit(self, world: World, link: Link) -> Evidence:
         listed = carries(link, "latency", *self.directions)
@@ -43,10 +45,3 @@ class Jam(LinkFault):
             f"link {describe(link.toxics())}, echo {probe.outcome}, direct echo {direct.outcome}",
             {"echo": probe.outcome, "direct": direct.outcome, "listed": listed},
         )
-
-    def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._links(world, targets), self._release)
-
-    def _release(self, link: Link) -> None:
-        for direction in self.directions:
-            link.remove_toxic("latency", direction)

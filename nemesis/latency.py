@@ -8,13 +8,12 @@ grows by twice the latency.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from harness.core import limits
 from harness.core.clock import ms
 from harness.core.protocols import Direction, Evidence, Link, World
-from nemesis.base import LinkFault, carries, describe, each, server_of
+from nemesis.base import LinkFault, carries, describe, server_of
 from nemesis.params import Parameter
 
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
@@ -47,11 +46,11 @@ class Latency(LinkFault):
     def _directions(self) -> tuple[Direction, ...]:
         return _DIRECTIONS[self.params["direction"]]
 
-    def inject(self, world: World, targets: Sequence[str]) -> None:
-        attributes = {"latency": self.params["latency_ms"], "jitter": 0}
-        for link in self._clean_links(world, targets):
-            for direction in self._directions:
-                link.add_toxic("latency", direction, attributes)
+    def _apply(self, link: Link) -> None:
+        for direction in self._directions:
+            link.add_toxic(
+                "latency", direction, {"latency": self.params["latency_ms"], "jitter": 0}
+            )
 
     def _bit(self, world: World, link: Link) -> Evidence:
         added_ms = self.params["latency_ms"] * len(self._directions)
@@ -66,9 +65,6 @@ class Latency(LinkFault):
             f"direct echo {_time(direct.rtt_ns, direct.outcome)}",
             {"rtt_ns": probe.rtt_ns, "direct_rtt_ns": direct.rtt_ns, "listed": listed},
         )
-
-    def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._links(world, targets), self._release)
 
     def _release(self, link: Link) -> None:
         for direction in self._directions:

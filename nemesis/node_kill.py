@@ -32,11 +32,10 @@ class NodeKill(NodeFault):
             node.kill()
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
-        nodes = self._nodes(world, targets)
-        return prove(world, nodes, _dead, limits.EVIDENCE_TIMEOUT_MS)
+        return self._prove(world, self._nodes(world, targets), _dead)
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._nodes(world, targets), start_if_dead)
+        each(self._mine(self._nodes(world, targets)), start_if_dead)
 
     def healed(self, world: World, targets: Sequence[str]) -> Evidence:
         nodes = self._nodes(world, targets)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from harness.core import limits
 from harness.core.protocols import Evidence, Node, World
 from harness.core.undo import Step
-from nemesis.base import NodeFault, each, prove
+from nemesis.base import NodeFault, each
 
 
 class NodePause(NodeFault):
@@ -30,11 +30,10 @@ class NodePause(NodeFault):
             node.pause()
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
-        nodes = self._nodes(world, targets)
-        return prove(world, nodes, _paused, limits.EVIDENCE_TIMEOUT_MS)
+        return self._prove(world, self._nodes(world, targets), _paused)
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._nodes(world, targets), lambda node: node.resume())
+        each(self._mine(self._nodes(world, targets)), lambda node: node.resume())
 
 
 def _paused(node: Node) -> Evidence:

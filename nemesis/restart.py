@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from harness.core import limits
 from harness.core.errors import HarnessError
 from harness.core.protocols import Evidence, Markable, Node, World
 from harness.core.undo import Step
-from nemesis.base import NodeFault, each, prove
+from nemesis.base import NodeFault, each
 from nemesis.node_kill import start_if_dead
 
 
@@ -62,8 +61,7 @@ class Restart(NodeFault):
         return facts
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
-        nodes = self._nodes(world, targets)
-        return prove(world, nodes, self._restarted, limits.EVIDENCE_TIMEOUT_MS)
+        return self._prove(world, self._nodes(world, targets), self._restarted)
 
     def _restarted(self, node: Node) -> Evidence:
         name = node.name
@@ -87,4 +85,4 @@ class Restart(NodeFault):
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
         # Only when the start in ``inject`` failed.
-        each(self._nodes(world, targets), start_if_dead)
+        each(self._mine(self._nodes(world, targets)), start_if_dead)

@@ -9,11 +9,9 @@ close; so *closed* is proof as well as *refused*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from harness.core import limits
 from harness.core.protocols import Evidence, Link, World
-from nemesis.base import LinkFault, describe, each, server_of
+from nemesis.base import LinkFault, describe, server_of
 
 
 class Sever(LinkFault):
@@ -22,9 +20,11 @@ class Sever(LinkFault):
     kind = "sever"
     summary = "closes the connections of a link and refuses new ones"
 
-    def inject(self, world: World, targets: Sequence[str]) -> None:
-        for link in self._clean_links(world, targets):
-            link.set_enabled(False)
+    def _apply(self, link: Link) -> None:
+        link.set_enabled(False)
+
+    def _release(self, link: Link) -> None:
+        link.set_enabled(True)
 
     def _bit(self, world: World, link: Link) -> Evidence:
         toxics, probe = link.toxics(), link.probe(limits.PROBE_TIMEOUT_MS)
@@ -35,6 +35,3 @@ class Sever(LinkFault):
             f"link {describe(toxics)}, echo {probe.outcome}, direct echo {direct.outcome}",
             {"echo": probe.outcome, "direct": direct.outcome, "disabled": disabled},
         )
-
-    def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._links(world, targets), lambda link: link.set_enabled(True))

@@ -32,20 +32,19 @@ class WorkerKill(WorkerFault):
             worker.kill()
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
-        workers = self._workers(world, targets)
-        return prove(world, workers, self._gone, limits.EVIDENCE_TIMEOUT_MS)
+        return self._prove(world, self._workers(world, targets), self._gone)
 
     def _gone(self, worker: WorkerHandle) -> Evidence:
         status = worker.status()
         new = status.state != "dead" and self._is_new(worker.name, status)
         return Evidence(
-            worker.name in self._before and (status.state == "dead" or new),
+            status.state == "dead" or new,
             "a new process runs in its place" if new else f"process is {status.state}",
             {"state": status.state, "identity": status.identity},
         )
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._workers(world, targets), lambda worker: worker.start())
+        each(self._mine(self._workers(world, targets)), lambda worker: worker.start())
 
     def healed(self, world: World, targets: Sequence[str]) -> Evidence:
         workers = self._workers(world, targets)

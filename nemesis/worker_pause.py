@@ -31,8 +31,7 @@ class WorkerPause(WorkerFault):
             worker.pause()
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
-        workers = self._workers(world, targets)
-        return prove(world, workers, self._paused, limits.EVIDENCE_TIMEOUT_MS)
+        return self._prove(world, self._workers(world, targets), self._paused)
 
     def _paused(self, worker: WorkerHandle) -> Evidence:
         status = worker.status()
@@ -44,7 +43,7 @@ class WorkerPause(WorkerFault):
         )
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._workers(world, targets), lambda worker: worker.resume())
+        each(self._mine(self._workers(world, targets)), lambda worker: worker.resume())
 
     def healed(self, world: World, targets: Sequence[str]) -> Evidence:
         return prove(world, self._workers(world, targets), _runs, limits.HEAL_TIMEOUT_MS)

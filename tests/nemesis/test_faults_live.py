@@ -173,16 +173,17 @@ def test_a_toxic_that_is_listed_but_does_nothing_is_no_evidence(
 def test_half_a_jam_is_no_jam_and_a_jam_is_no_mute(
     world: TestWorld, impatient: Callable[[], None]
 ) -> None:
-    link = world.cluster.links[0]
+    first, second = world.cluster.links
     jam, mute = make("jam"), make("mute")
-    mute.inject(world, [link.name])
-    assert mute.evidence(world, [link.name]).bit
-    link.add_toxic("latency", "downstream", {"latency": 3_600_000})
-    assert jam.evidence(world, [link.name]).bit
+    jam.inject(world, [first.name])
+    mute.inject(world, [second.name])
+    assert jam.evidence(world, [first.name]).bit
+    assert mute.evidence(world, [second.name]).bit
+    first.remove_toxic("latency", "downstream")
+    second.add_toxic("latency", "downstream", {"latency": 3_600_000})
     impatient()
-    assert not mute.evidence(world, [link.name]).bit
-    link.remove_toxic("latency", "downstream")
-    assert not jam.evidence(world, [link.name]).bit
+    assert not jam.evidence(world, [first.name]).bit
+    assert not mute.evidence(world, [second.name]).bit
 
 
 def test_a_dead_server_is_no_evidence_for_a_link_fault(
@@ -217,9 +218,32 @@ def test_one_target_spared_is_no_evidence(world: TestWorld, impatient: Callable[
 def test_faults_on_one_link_may_not_overlap(world: TestWorld, name: str) -> None:
     link = world.cluster.links[0]
     link.add_toxic("bandwidth", "upstream", {"rate": 1000})
+    fault = make(name)
     with pytest.raises(HarnessError, match=r"w0-redis is not clean \(bandwidth upstream\)"):
-        make(name).inject(world, [link.name])
+        fault.inject(world, [link.name])
     assert [toxic["type"] for toxic in link.toxics()] == ["bandwidth"]
+
+
+@pytest.mark.parametrize("name", ["sever", "jam", "mute", "latency", "cut-reply"])
+def test_a_refused_fault_neither_heals_nor_claims_what_another_did(
+    world: TestWorld,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    impatient: Callable[[], None],
+) -> None:
+    first, second = make(name), make(name)
+    targets = targets_of(first, world)
+    first.inject(world, targets)
+    with pytest.raises(HarnessError, match="is not clean"):
+        second.inject(world, targets)
+    second.heal(world, targets)
+    impatient()
+    assert not second.evidence(world, targets).bit  # the effect is there, but not by its doing
+    monkeypatch.undo()
+    evidence = first.evidence(world, targets)
+    assert evidence.bit, evidence.says
+    first.heal(world, targets)
+    assert_all_well(world)
 
 
 @pytest.mark.parametrize("name", ["worker-pause", "worker-kill", "node-pause", "node-kill"])
@@ -234,6 +258,8 @@ def test_what_does_not_run_is_no_target(world: TestWorld, name: str) -> None:
         pass
     with pytest.raises(HarnessError, match="is paused"):
         fault.inject(world, targets)
+    fault.heal(world, targets)  # refused, so it is none of its business
+    assert machine.status().state == "paused"
     machine.resume()
 
 
