@@ -21,13 +21,23 @@ if TYPE_CHECKING:
 class Foresight:
     """Kept up by ``Work``: ``admitted`` per operation, ``returned`` per place in ``seq``."""
 
-    __slots__ = ("_first_want", "_fresh", "_fresh_calls", "_known", "_open_fresh", "_wants", "work")
+    __slots__ = (
+        "_first_want",
+        "_fresh",
+        "_fresh_calls",
+        "_known",
+        "_open_fresh",
+        "_opened",
+        "_wants",
+        "work",
+    )
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self._wants: list[tuple[int, Any]] = []  # (operation, what it needs), in order of return
         self._first_want: list[int] = []  # place in seq -> first of _wants at or after it
         self._fresh: set[int] = set()
+        self._opened: list[int] = []  # fresh starts under way
         self._fresh_calls: list[int] = []
         self._open_fresh: list[tuple[int, ...]] = []  # place in seq -> fresh starts open there
         self._known: dict[tuple[int, int], bool] = {}
@@ -35,14 +45,18 @@ class Foresight:
     def admitted(self, i: int, what: Any) -> None:
         if self.work.model.resets(what):
             self._fresh.add(i)
+            if self.work.returns[i] is not None:
+                self._opened.append(i)
             self._fresh_calls.append(self.work.calls[i])
 
-    def returned(self, i: int, choices: tuple[int, ...]) -> None:
+    def returned(self, i: int) -> None:
         self._first_want.append(len(self._wants))
         wanted = self.work.model.wants(self.work.prepared[self.work.class_of[i]])
         if wanted is not None:
             self._wants.append((i, wanted))
-        self._open_fresh.append(tuple(j for j in choices if j in self._fresh))
+        self._open_fresh.append(tuple(self._opened))
+        if i in self._fresh:
+            self._opened.remove(i)
 
     def hopeless(self, state: int, r: int, mask: int) -> bool:
         """Whether the next read on record can no longer be right, whatever is done before it."""

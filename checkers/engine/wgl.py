@@ -30,38 +30,36 @@ if TYPE_CHECKING:
     from checkers.engine.budget import Budget
     from checkers.engine.work import Work
 
+# What is being tried at a configuration.
+KNOWN, UNKNOWN, VAIN = range(3)
+
 
 def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
     """(True: an order exists; False: none does; None: out of budget), and how far it got."""
-    stuck = Stuck()
+    stuck, seen = Stuck(), Seen(work)
     if not work.seq and not work.extend():
         return True, stuck
-    seq, choices, bit, class_of = work.seq, work.choices, work.bit, work.class_of
-    rows, infos, after, watches = work.rows, work.infos, work.after, work.watches
-    move, bounded = work.move, work.bounded
-    seen = Seen(work)
-    known, path, costed = seen.keys, stuck.path, work.costed
+    seq, choices, bit, class_of, rows = work.seq, work.choices, work.bit, work.class_of, work.rows
+    infos, infos_before, bounded, after = work.infos, work.infos_before, work.bounded, work.after
+    move, watches, foresight, costed = work.move, work.watches, work.foresight, work.costed
+    known, path, pause = seen.keys, stuck.path, budget.first_check
     stack: list[tuple[Any, ...]] = []
     state = r = mask = used = nodes = 0
-    pause, foresight, infos_before = budget.first_check, work.foresight, work.infos_before
-    x, row = seq[0], rows[0]
-    items, late, vain = iter(choices[0]), False, False
+    x, row, items, stage = seq[0], rows[0], iter(choices[0]), KNOWN
     while True:
         for i in items:
             if i >= 0:
                 b, kind = bit[i], class_of[i]
-                if mask & b:
-                    continue
-                target = row.get(kind)
-                if target is None:
-                    target = move(state, kind)
-                if target < 0 or (after and not work.may_follow(i, r, mask)):
+                if mask & b or (after and not work.may_follow(i, r, mask)):
                     continue
                 mask2, used2 = mask | b, used
-            else:  # an operation of unknown outcome
-                kind = class_of[infos[~i]]
-                target = row[kind] if kind in row else move(state, kind)
-                mask2, used2 = mask, used | 1 << ~i
+            else:
+                kind, mask2, used2 = class_of[infos[~i]], mask, used | 1 << ~i
+            target = row.get(kind)
+            if target is None:
+                target = move(state, kind)
+            if target < 0:
+                continue
             r2 = r
             if i == x:
                 while True:
@@ -75,41 +73,36 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                     r2 += 1
             if foresight is not None and foresight.hopeless(target, r2, mask2):
                 continue
-            final = watches[kind] and not bounded
-            if costed:
-                fresh = seen.admit(r2, mask2, target, used2)
-            elif fresh := (key := (r2, mask2, target)) not in known:
+            if not costed and (fresh := (key := (r2, mask2, target)) not in known):
                 known[key] = used2
-            elif infos:
+            elif costed or infos:
                 fresh = seen.admit(r2, mask2, target, used2)
-            if not fresh:
+            final = watches[kind] and not bounded
+            if fresh:
                 if not final:
-                    continue
-                items, vain = iter(()), True  # what is left here was tried elsewhere, in vain
-                break
-            if not final:
-                stack.append((items, state, r, mask, used, len(path), late))
-            path.append(i)
-            nodes += 1
-            state, r, mask, used, x, row = target, r2, mask2, used2, seq[r2], rows[target]
-            items, late = iter(choices[r]), False
-            if nodes >= pause:
-                pause = budget.pause(nodes, seen)
-                if pause < 0:
+                    stack.append((items, stage, state, r, mask, used, len(path)))
+                path.append(i)
+                nodes += 1
+                state, r, mask, used, x, row = target, r2, mask2, used2, seq[r2], rows[target]
+                items, stage = iter(choices[r]), KNOWN
+                if nodes >= pause and (pause := budget.pause(nodes, seen)) < 0:
                     stuck.note(r, state, mask, used)
                     return None, stuck.after(nodes)
-            break
+                break
+            if final:
+                items, stage = iter(()), VAIN  # the rest was tried elsewhere, to no end
+                break
         else:
-            if not (late or vain) and infos_before[r]:
-                items, late = unknowns(work, r, state, mask, used), True
+            if stage == KNOWN and infos_before[r]:
+                items, stage = unknowns(work, r, state, mask, used), UNKNOWN
                 continue
-            if r >= stuck.r and not vain:
+            if r >= stuck.r and stage != VAIN:
                 stuck.note(r, state, mask, used)
             if not stack:
                 return False, stuck.after(nodes)
-            items, state, r, mask, used, length, late = stack.pop()
+            items, stage, state, r, mask, used, length = stack.pop()
             del path[length:]
-            x, row, vain = seq[r], rows[state], False
+            x, row = seq[r], rows[state]
 
 
 def unknowns(work: Work, r: int, state: int, mask: int, used: int) -> Iterator[int]:

@@ -37,7 +37,6 @@ class Work:
     """The operations of one object, for one model.  All lists grow in place, never shrink."""
 
     __slots__ = (
-        "_at",
         "_classes",
         "_free",
         "_info_moves",
@@ -66,7 +65,6 @@ class Work:
         "rows",
         "same_before",
         "seq",
-        "slots",
         "state_ids",
         "states",
         "watches",
@@ -87,7 +85,7 @@ class Work:
         required = [i for i, end in enumerate(returns) if end is not None]
         required.sort(key=returns.__getitem__)  # type: ignore[arg-type]  # no None among them
         self._order = required
-        self._next_call = self._next_return = self._at = self.slots = 0
+        self._next_call = self._next_return = 0
         self._open: dict[int, None] = {}
         self._free: list[int] = []
         self.bit = [0] * self.count  # 0: says nothing, or unknown
@@ -144,27 +142,23 @@ class Work:
                     if returns[call] is None:
                         self._admit_info(call, kind)
                     else:
-                        bit[call] = free.pop() if free else self._new_slot()
+                        bit[call] = free.pop() if free else 1 << len(opened)
                         opened[call] = None
                 call += 1
             slot = bit[x]
             if slot:
                 del opened[x]
-                if x in position:
+                if position and x in position:
                     position[x] = len(seq)
                 seq.append(x)
                 choices.append((x, *opened))
                 if foresight is not None:
-                    foresight.returned(x, choices[-1])
+                    foresight.returned(x)
                 self.infos_before.append(len(infos))
                 free.append(slot)
         self.weight += sum(map(len, choices[had:])) + 8 * (len(seq) - had)
         self._next_return, self._next_call = at, call
         return len(seq) > had
-
-    def _new_slot(self) -> int:
-        self.slots += 1
-        return 1 << (self.slots - 1)
 
     def _admit_info(self, i: int, kind: int) -> None:
         place = len(self.infos)

@@ -147,8 +147,11 @@ def until_ns(op: Interval) -> int | None:
 
     Read from ``until_ns`` in the value object, else in ``extra`` of the completion or invoke.
     """
+    invoke, done = op.invoke, op.complete
+    if done is None and not invoke.extra and type(invoke.value) is not dict:
+        return None  # the usual case, fast
     found = None
-    for event in (op.complete, op.invoke):
+    for event in (done, invoke):
         if event is None or found is not None:
             continue
         if isinstance(event.value, dict):

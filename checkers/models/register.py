@@ -22,7 +22,8 @@ from harness.core.errors import UserError
 from harness.core.history import Interval, Op, Type
 
 READ, WRITE, CAS, DIFFERS = "read", "write", "cas", "differs"
-KV_F: dict[str, str] = {"get": "get", "put": "put", "append": "append"}
+CAS_F = frozenset({READ, WRITE, CAS})
+KV_F = frozenset({"get", "put", "append"})
 
 
 def payload(event: Op | None) -> Any:
@@ -98,12 +99,11 @@ class Kv(Model):
     init: Any = ""
 
     def prepare(self, op: Interval) -> Any:
-        f = KV_F.get(op.invoke.f)
-        if f is None or op.outcome == Type.FAIL:
-            return None
+        f, done = op.invoke.f, op.complete
+        kind = "info" if done is None else done.type
         if f == "get":
-            return (f, _text(op.complete)) if op.outcome == Type.OK else None
-        return f, _text(op.invoke)
+            return (f, _text(done)) if kind == "ok" else None
+        return (f, _text(op.invoke)) if kind != "fail" and f in KV_F else None
 
     def watches(self, op: Any) -> bool:
         return bool(op[0] == "get")
@@ -126,6 +126,8 @@ class Kv(Model):
 
 def _text(event: Op | None) -> str:
     value = payload(event)
+    if type(value) is str:
+        return value
     return "" if value is None else str(value)
 
 
