@@ -1,6 +1,6 @@
 """How fast is the simulation alone: CPU time per completed operation.
 
-    python benchmarks/sim_speed.py [--operations 200000]
+    python -m benchmarks.sim_speed [--operations 200000]
 
 The whole pipeline (generator, interpreter, journal) has 50 µs an operation for 20,000 a second;
 the simulation may take 15 of them in the plain case.  The driver here is as small as it can be,
@@ -80,7 +80,7 @@ def measure(operations: int, build_world: Callable[[type[Recipe]], SimSetup]) ->
     print(f"{'case':48} {'ops/s':>9} {'µs/op':>7} {'driver':>7} {'sim':>7}")
     for name, (recipe, steps, keys) in CASES.items():
         done, spent_s = min(
-            (drive(build_world(recipe), steps, keys, operations) for _ in range(3)),
+            (drive(build_world(recipe), steps, keys, operations) for _ in range(5)),
             key=lambda result: result[1],
         )
         each_us = spent_s / done * 1e6

@@ -37,7 +37,7 @@ class SimPool:
         if not outbox and not self._woken:
             self._clock.run(deadline_ns, outbox)
         self._woken = False
-        events = outbox[:]
+        events = outbox.copy()
         outbox.clear()
         return events
 

@@ -78,10 +78,10 @@ class SimSession:
         if self._truth is not None and hold is not None:
             self._truth.succeeded(request, result, served_ns)
         if do == "acquire":
-            self._grants[self._hold_of(request)] = result
+            self._grants[hold] = result  # type: ignore[index]  # _acquire refuses None
             return {"owner": result.owner, "token": result.token}
         if do == "release":
-            del self._grants[self._hold_of(request)]
+            del self._grants[hold]  # type: ignore[arg-type]  # _release refuses None
         return result
 
     def forget(self) -> None:
@@ -97,12 +97,14 @@ class SimSession:
         return [name for name, has in powers if has]
 
     def _acquire(self, request: Request) -> Generator[Command, Any, Grant]:
-        key, hold = self._key_of(request), self._hold_of(request)
-        if request.ttl_ms is None:
+        recipe, key, hold, ttl_ms = self._recipe, request.key, request.hold, request.ttl_ms
+        if recipe is None or key is None or hold is None:
+            recipe, key, hold = self._opened(), self._key_of(request), self._hold_of(request)
+        if ttl_ms is None:
             raise Refused("ttl_ms is missing; do 'acquire' needs it")
         if hold in self._grants:
             raise Refused(f"hold is {hold!r}, which was granted before; holds must be fresh")
-        return self._opened().acquire(key, request.ttl_ms, request.timeout_ms or 0)
+        return recipe.acquire(key, ttl_ms, request.timeout_ms or 0)
 
     def _release(self, request: Request) -> Generator[Command, Any, None]:
         grant = self._grant_of(request)
