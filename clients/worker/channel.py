@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LINE_BYTES_MAX = 1 << 20  # the same bound as in harness.core.limits, which cannot be imported here
 GRACE_S = 1.5  # for closing the library's client; the harness waits 3 s before it kills
-READ_BYTES = 1 << 16
+READ_BYTES = 1 << 14  # requests are a few hundred bytes
 
 encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # ASCII: one line always
 
@@ -56,16 +56,26 @@ class Channel:
 
     def lines(self) -> Iterator[bytes]:
         """Lines as they arrive, without the newline; ends at EOF.  A torn last line is dropped."""
-        pending = b""
+        buffer = LineBuffer()
         while True:
             data = os.read(self.requests_fd, READ_BYTES)
             if not data:
                 return
-            pending += data
-            *whole, pending = pending.split(b"\n")
-            yield from whole
-            if len(pending) > LINE_BYTES_MAX:
-                raise ValueError(f"a request is longer than {LINE_BYTES_MAX} bytes")
+            yield from buffer.split(data)
+
+
+class LineBuffer:
+    """Cuts a stream of bytes into lines; ValueError if one grows beyond ``LINE_BYTES_MAX``."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Whole lines so far; the rest is kept."""
+        *whole, self._pending = (self._pending + data).split(b"\n")
+        if len(self._pending) > LINE_BYTES_MAX:
+            raise ValueError(f"a request is longer than {LINE_BYTES_MAX} bytes")
+        return whole
 
 
 def take_stdio() -> Channel:

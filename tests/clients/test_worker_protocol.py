@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import signal
@@ -69,6 +70,17 @@ def test_a_line_that_is_no_request_is_named_and_skipped(tmp_path: Path) -> None:
             assert "ignored a line" in (told.error or "")
         client.send_line(b"\n \n")  # blank lines are nothing at all
         assert client.open().type == "ok"
+
+
+@pytest.mark.parametrize("kind", ["", "async "], ids=["blocking", "asyncio"])
+def test_a_line_without_end_stops_the_worker(tmp_path: Path, kind: str) -> None:
+    with worker(adapter_argv(tmp_path, f"{kind}def close(self): pass"), tmp_path) as client:
+        with contextlib.suppress(BrokenPipeError):
+            for _ in range(40):
+                client.send_line(b"x" * (1 << 15))
+        told = client.receive()
+        assert (told.event, "longer than 1048576 bytes" in (told.error or "")) == ("log", True)
+        assert client.process.wait(LIMIT_S) == 1
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
