@@ -5,7 +5,7 @@
 
 Each critical section (the operations of one hold) that reads before it writes is one
 read-modify-write: in the resource's log, the value just before its first accepted write must be the
-one it read, and its writes must follow each other.  Without a log, every section is one CAS(read value ->
+one it read, and its writes must follow each other.  Without a log, every section is one CAS(read ->
 written value) and the monitor for unique values judges the register (``monitors.cas``).  This finds
 "released before commit" (K15) and "work repeated after a wait" (K25), where holds never overlap.
 

@@ -67,6 +67,7 @@ class Sim:
         self.rng, self.slack = rng, slack
         self.info = rng.choice((0.0, 0.1, 0.3, 0.5))
         self.now = rng.randint(0, 2)
+        self.rest = rng.choice((0, 1, 1))  # 0: a process may end and begin at one instant
         self.free_at = dict.fromkeys(range(processes), 0)
         self.next_process = processes
         self.acts: list[Act] = []
@@ -85,7 +86,7 @@ class Sim:
         if kind == "ok" and self.rng.random() < self.info:
             self._lose(act)
         else:
-            self.free_at[process] = ret
+            self.free_at[process] = ret + self.rest
         self.acts.append(act)
         self.now += self.rng.choice((0, 0, 1, 1, 2, 4))
         return act
@@ -125,7 +126,18 @@ def _spoil(rng: random.Random, acts: list[Act]) -> list[Act]:
             act.kind, act.error, act.got = "fail", None, None
         elif what == 6 and act.ret is not None and act.kind == "ok":
             act.ret = act.call + rng.randint(0, 2)
-    return acts
+    return _tidy(acts)
+
+
+def _tidy(acts: list[Act]) -> list[Act]:
+    """Leaves out what would begin before its process' last operation ended: malformed."""
+    floors: dict[int, int] = {}
+    kept = []
+    for act in acts:
+        if act.call >= floors.get(act.process, 0):
+            floors[act.process] = act.call if act.ret is None else act.ret
+            kept.append(act)
+    return kept
 
 
 def _shift(acts: list[Act], act: Act, by: int) -> None:

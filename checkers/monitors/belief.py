@@ -12,7 +12,8 @@ completion of an own refused renew; a ``lost`` signal; the invoke of the acquire
 Touching is no overlap.  A second, *naive* end leaves the TTL out.
 
 Trap: a stopped process believes but does nothing, so ``active_ns`` counts an overlap from its first
-own event after it goes on (see Pause); the plain figure stays beside it.
+own event after it goes on (see Pause); the plain figure stays beside it.  Where there are hold
+ids, a release that names the hold ends the window, also under the worker's next process number.
 """
 
 from __future__ import annotations
@@ -86,19 +87,19 @@ def windows(
     lost: events ``f == "lost"`` of this key.  deaths: times (ns) at which a process was killed.
     end_ns: end of the history.
     """
-    mine: dict[int | str, list[Span]] = {}
+    mine: dict[Any, list[Span]] = {}  # by hold, else by process
     for span in spans:
-        mine.setdefault(span.process, []).append(span)
+        mine.setdefault(span.process if span.hold is None else (span.hold,), []).append(span)
     signals: dict[int | str, list[Op]] = {}
     for op in lost:
         signals.setdefault(op.process, []).append(op)
     found = []
-    for process, ops in mine.items():
-        died = sorted((deaths or {}).get(process, ()))
+    for ops in mine.values():
         for i, span in enumerate(ops):
             if span.f == ACQUIRE and span.ok:
                 window = _window(span, ops, i, ttl_ns if enforced else None, enforced)
-                _signal(window, signals.get(process, ()))
+                died = sorted((deaths or {}).get(span.process, ()))
+                _signal(window, signals.get(span.process, ()))
                 j = bisect_left(died, window.start)
                 if j < len(died):
                     _close(window, died[j], None, "killed")

@@ -1,0 +1,175 @@
+"""Records of the online monitors: lean lines, and what is remembered per hold, lock and resource.
+
+Traps: these are made by the million, so they have slots and no methods to speak of, and
+``gc=False`` where nothing can point back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Literal
+
+import msgspec
+
+from checkers.monitors.span import INF
+
+GAPS_MAX = 64  # places for tokens of unknown grants that kept per lock
+
+
+class Value(msgspec.Struct, gc=False):
+    """The fields of a value object that lock monitors read."""
+
+    hold: str | int | None = None
+    token: int | str | None = None
+    owner: str | int | None = None
+    ttl_ns: int | None = None
+
+
+class Line(msgspec.Struct, gc=False):
+    """One event.  floor, floor_by: for a write's invoke, the greatest token accepted before and
+    the event that says so (-1: none)."""
+
+    index: int
+    time: int
+    process: int | str
+    type: Literal["invoke", "ok", "fail", "info"]
+    f: str
+    key: str | None = None
+    value: Value | list[Any] | str | float | int | bool | None = None
+    error: str | None = None
+    floor: int = -1
+    floor_by: int = -1
+
+
+class Hold:
+    """A granted hold.  call, a: of its acquire; b: call of its release (INF: none).  sure: nothing
+    can change it any more.  refused: when it was told "not held" (0: never)."""
+
+    __slots__ = (
+        "a",
+        "asked",
+        "b",
+        "believed",
+        "call",
+        "closer",
+        "deadline",
+        "event",
+        "lasts",
+        "lock",
+        "name",
+        "process",
+        "refreshed",
+        "refused",
+        "released",
+        "renews",
+        "sure",
+        "taker",
+        "token",
+        "trusted",
+    )
+
+    def __init__(
+        self,
+        name: Any,
+        process: int | str,
+        lock: Lock,
+        call: int,
+        a: int,
+        event: int,
+        token: int | None,
+    ) -> None:
+        self.name, self.process, self.lock = name, process, lock
+        self.call = self.refreshed = call
+        self.a, self.event, self.token = a, event, token
+        self.b = self.believed = INF
+        self.lasts = self.deadline = self.trusted = INF
+        self.released = self.asked = self.sure = False
+        self.refused = 0
+        self.closer = -1
+        self.renews: list[tuple[int, int]] | None = None
+        self.taker: Hold | None = None
+
+    @property
+    def belief_end(self) -> int:
+        """Until when its process believes, as far as is known now (INF: it still does)."""
+        return self.believed if self.believed < self.deadline else self.deadline
+
+    @property
+    def zone_end(self) -> int:
+        """Until when it surely held: call of its release, or the earliest end of its lease."""
+        if self.released:
+            return self.b
+        return min(self.b, self.refreshed + self.lasts)
+
+
+class Moment:
+    """A hold whose grant is unknown and whose release is confirmed: an instant in [low, high]."""
+
+    __slots__ = ("ask", "event", "high", "low", "name", "placed", "process", "spent")
+
+    def __init__(
+        self, name: Any, process: int | str, low: int, high: int, ask: int, event: int
+    ) -> None:
+        self.name, self.process, self.low, self.high = name, process, low, high
+        self.ask, self.event = ask, event
+        self.placed = self.spent = False
+
+
+class Lock:
+    """One key of the lock service.  reach: greatest b so far; free: from when the lease allows the
+    next; token: greatest so far; ``*_by``: whose."""
+
+    __slots__ = (
+        "believers",
+        "free",
+        "free_by",
+        "gaps",
+        "gone",
+        "key",
+        "moments",
+        "queue",
+        "reach",
+        "reach_by",
+        "token",
+        "token_by",
+    )
+
+    def __init__(self, key: str | None) -> None:
+        self.key = key
+        self.queue: deque[Hold] = deque()
+        self.moments: list[Moment] = []
+        self.reach = self.free = -INF
+        self.reach_by: Hold | None = None
+        self.free_by: Hold | None = None
+        self.believers: list[Hold] = []  # judged, and perhaps still believing
+        self.token: int | None = None
+        self.token_by: Hold | None = None
+        self.gaps: deque[list[int]] = deque()  # [when it closes, tokens left in it]
+        self.gone = -INF  # when the last gap that was forgotten closed
+
+    def add_gap(self, a: int, token: int) -> None:
+        """The gap before the grant with ``token``, which closes at ``a``."""
+        room = INF if self.token is None else token - self.token - 1
+        if room > 0:
+            self.gaps.append([a, room])
+            if len(self.gaps) > GAPS_MAX:
+                self.gone = self.gaps.popleft()[0]
+
+    def spend(self, moment: Moment) -> bool:
+        """Takes a token for an unknown grant from the first gap that it fits in."""
+        for gap in self.gaps:
+            if gap[0] >= moment.low and gap[1] > 0:
+                gap[1] -= 1
+                return True
+        return False
+
+
+class Resource:
+    """One resource.  greatest: token accepted so far; at: when the last write was accepted."""
+
+    __slots__ = ("at", "greatest", "greatest_by", "key")
+
+    def __init__(self, key: str | None) -> None:
+        self.key = key
+        self.greatest = -INF
+        self.greatest_by = self.at = -1
