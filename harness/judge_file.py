@@ -6,6 +6,8 @@
 No run directory, no Docker, no harness: a file goes in, a verdict comes out.  Exit codes: 0 legal,
 1 violation, 2 unknown (or nothing to judge), 254 for a malformed file or a wrong option.
 
+Long files of JSON lines are judged in a stream (``checkers.long``), others are loaded.
+
 Traps: with ``--json`` stdout has exactly one document and nothing else; everything about usage
 goes to stderr.  ``--initial`` is read as JSON where it is JSON (``--initial 0`` is a number),
 else as a string.
@@ -22,19 +24,39 @@ import click
 import msgspec
 
 from checkers import api
-from checkers.interchange import FORMATS, locate, read_history, write_edn, write_porcupine
+from checkers.interchange import (
+    FORMATS,
+    JsonlReader,
+    detect_format,
+    locate,
+    read_history,
+    write_edn,
+    write_porcupine,
+)
+from checkers.long import ALL_LOCKS, all_locks, is_long, judge_long, lines_of
 from checkers.orders import legal_orders
 from checkers.properties import ENGINES, properties
+from harness.core.errors import UserError
 from harness.core.history import History
 from harness.core.limits import ENGINE_BUDGET_S
 from harness.core.result import Result
 from harness.judge_run import show_run
 from harness.report.escape import mask_all
-from harness.report.verdict import EXIT_CODES, VerdictDocument, of_result, render
+from harness.report.verdict import EXIT_CODES, VerdictDocument, lines_in, of_result, render
 
 
-def judge_file(
-    path: str | Path,
+def judge_file(path: str | Path, model: str, **options: Any) -> tuple[Result, int]:
+    """Reads the file, judges it, writes the exports: (result, exit code).
+
+    options: format, independent, export_porcupine, export_edn, and those of
+    ``checkers.check_model`` (ttl_ms, k, initial, engine, budget_s, explain ...).
+    """
+    result, _ = _judge(locate(path), model, **options)
+    return result, EXIT_CODES[result.valid]
+
+
+def _judge(
+    path: Path,
     model: str,
     *,
     format: str = "auto",
@@ -42,34 +64,21 @@ def judge_file(
     export_porcupine: str | Path | None = None,
     export_edn: str | Path | None = None,
     **options: Any,
-) -> tuple[Result, int]:
-    """Reads the file, judges it, writes the exports: (result, exit code).
-
-    options: as ``checkers.check_model`` (ttl_ms, k, initial, engine, budget_s, explain ...).
-    """
-    result, _ = _judge(
-        path,
-        model,
-        format=format,
-        independent=independent,
-        export_porcupine=export_porcupine,
-        export_edn=export_edn,
-        **options,
-    )
-    return result, EXIT_CODES[result.valid]
-
-
-def _judge(
-    path: str | Path,
-    model: str,
-    *,
-    format: str,
-    independent: bool,
-    export_porcupine: str | Path | None,
-    export_edn: str | Path | None,
-    **options: Any,
-) -> tuple[Result, History]:
-    name = api.model_name(model)  # before the file: a typo need not wait for a million lines
+) -> tuple[Result, Mapping[int, int | None]]:
+    """The result, and the lines of the events that it names."""
+    # The name before the file: a typo need not wait for a million lines.
+    name = model if model == ALL_LOCKS else api.model_name(model)
+    kind = detect_format(path) if format == "auto" else format
+    if name == ALL_LOCKS and kind != "jsonl":
+        raise UserError(f"{ALL_LOCKS} reads JSON lines in a stream, {path.name} is {kind}")
+    exports = export_porcupine is not None or export_edn is not None
+    if kind == "jsonl" and not exports:
+        long = _stream(path, name, **options)
+        if long is not None:
+            found = {index for anomaly in long.anomalies for index in anomaly.ops}
+            return long, lines_of(path, found)
+    elif name == ALL_LOCKS:
+        raise UserError(f"{ALL_LOCKS} keeps no history that could be exported; choose one model")
     history = read_history(path, format=format, independent=independent)
     result = api.check_model(history, name, **options)
     if export_porcupine is not None:
@@ -81,7 +90,22 @@ def _judge(
         )
     if export_edn is not None:
         write_edn(history.ops, Path(export_edn), history.header)
-    return result, history
+    return result, lines_in(history, result.anomalies)
+
+
+def _stream(path: Path, name: str, **options: Any) -> Result | None:
+    """The verdict by the online monitors, or None where the file is short or they cannot decide."""
+    if name != ALL_LOCKS and (options.get("engine", "auto") != "auto" or not is_long(path)):
+        return None
+    reader = JsonlReader(path)
+    next(iter(reader), None)  # the header is known after the first event
+    head = History([], reader.header)
+    if name == ALL_LOCKS:
+        # Of the options only those of leases matter; the others are refused as usual.
+        settings = api.settings_of("lease", head, **options)
+        return all_locks(path, ttl_ns=settings.ttl_ns, drift_ppm=settings.drift_ppm)
+    settings = api.settings_of(name, head, **options)
+    return judge_long(path, name, settings, explain=options.get("explain", True))
 
 
 def _orders(history: History, name: str, options: Mapping[str, Any]) -> dict[str | None, Any]:
@@ -90,9 +114,11 @@ def _orders(history: History, name: str, options: Mapping[str, Any]) -> dict[str
     return {} if prop.model is None else legal_orders(history, prop.model, prop.options)
 
 
-def document(result: Result, history: History, *, file: str, model: str) -> VerdictDocument:
+def document(
+    result: Result, lines: Mapping[int, int | None], *, file: str, model: str
+) -> VerdictDocument:
     """The JSON document, without secrets."""
-    found = of_result(result, history, file=file, model=model)
+    found = of_result(result, file=file, model=model, lines=lines)
     return msgspec.convert(mask_all(msgspec.to_builtins(found)), VerdictDocument)
 
 
@@ -109,7 +135,7 @@ def _json_or_text(ctx: click.Context, param: click.Parameter, value: str | None)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--model",
-    help=f"What a history should be: {', '.join(api.MODEL_NAMES)}.",
+    help=f"What a history should be: {', '.join([*api.MODEL_NAMES, ALL_LOCKS])}.",
 )
 @click.option("--ttl-ms", type=float, help="Length of the lease (lease, belief).")
 @click.option("--k", type=int, help="Permits (semaphore).")
@@ -163,9 +189,9 @@ def check_file(file: Path, model: str | None, as_json: bool, **options: Any) -> 
             f"{file} is no run directory, and a history needs --model "
             f"(one of: {', '.join(api.MODEL_NAMES)})"
         )
-    result, history = _judge(file, model, **options)
-    name = api.model_name(model)
-    verdict = document(result, history, file=str(locate(file)), model=name)
+    path = locate(file)
+    result, lines = _judge(path, model, **options)
+    verdict = document(result, lines, file=str(path), model=result.checker)
     if as_json:
         click.echo(msgspec.json.encode(verdict))
     else:

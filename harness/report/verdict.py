@@ -1,6 +1,7 @@
 """The verdict on one history file: the JSON document of ``lockhavoc check FILE --json``, and text.
 
-    verdict = of_result(result, history, file="history.jsonl", model="mutex")
+    lines = lines_in(history, result.anomalies)
+    verdict = of_result(result, file="history.jsonl", model="mutex", lines=lines)
     msgspec.json.encode(verdict)
     render(verdict)
 
@@ -13,7 +14,7 @@ Trap: ``valid`` is one of three words, not a boolean, so that nobody reads "unkn
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -86,10 +87,11 @@ class VerdictDocument(msgspec.Struct, kw_only=True):
     stats: dict[str, Any] = {}
 
 
-def of_result(result: Result, history: History, *, file: str, model: str) -> VerdictDocument:
-    """The document of a result of ``checkers.check_model`` on ``history``."""
+def of_result(
+    result: Result, *, file: str, model: str, lines: Mapping[int, int | None]
+) -> VerdictDocument:
+    """The document of a result of ``checkers.check_model``.  lines: index -> line in the file."""
     stats = dict(result.stats)
-    lines = _lines(history, result.anomalies)
     by_name = [part for part in result.sub if "key" not in part.stats]
     return VerdictDocument(
         file=file,
@@ -102,7 +104,7 @@ def of_result(result: Result, history: History, *, file: str, model: str) -> Ver
         exact=bool(stats.pop("exact", False)),
         missing=stats.pop("missing", None),
         vacuous=bool(stats.pop("vacuous", False)),
-        torn=bool(stats.pop("torn", history.torn)),
+        torn=bool(stats.pop("torn", False)),
         operations=int(stats.pop("operations", 0)),
         properties={part.checker: _part(part) for part in by_name or [result]},
         anomalies=[_finding(anomaly, lines) for anomaly in result.anomalies],
@@ -125,7 +127,7 @@ def _part(result: Result) -> Part:
     )
 
 
-def _lines(history: History, anomalies: Iterable[Anomaly]) -> dict[int, int | None]:
+def lines_in(history: History, anomalies: Iterable[Anomaly]) -> dict[int, int | None]:
     """Lines of the events that anomalies name, by index."""
     wanted = {index for anomaly in anomalies for index in anomaly.ops}
     if history.lines is None or not wanted:
@@ -137,7 +139,7 @@ def _lines(history: History, anomalies: Iterable[Anomaly]) -> dict[int, int | No
     }
 
 
-def _finding(anomaly: Anomaly, lines: dict[int, int | None]) -> Finding:
+def _finding(anomaly: Anomaly, lines: Mapping[int, int | None]) -> Finding:
     return Finding(
         kind=anomaly.kind,
         side=anomaly.side,

@@ -4,7 +4,7 @@
 
 F: A acquire, R release, N renew, S / X shared / exclusive acquire, U unlock, w / r / c write /
 read / compare-and-set.  ``*``: no completion.  ``fail``: refused with the observation of its kind.
-Times are ns.  With ``holds`` each name is one hold (and its owner); without, each is an owner alone.
+Times are ns.  With ``holds`` each name is one hold (and its owner); else an owner alone.
 """
 
 from __future__ import annotations

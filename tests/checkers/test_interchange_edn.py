@@ -161,7 +161,9 @@ def test_vector_around_all_and_forms_over_lines(tmp_path: Path) -> None:
     (tmp_path / "history.edn").write_text(pretty)
     found = read_history(tmp_path / "history.edn")
     assert found.line(0) == 3
-    assert pretty.splitlines()[found.line(1) - 1].startswith("{:index 1")  # type: ignore[operator]  # int: from a text file
+    line = found.line(1)
+    assert line is not None
+    assert pretty.splitlines()[line - 1].startswith("{:index 1")
 
 
 def test_order_stands_for_missing_index_and_time(tmp_path: Path) -> None:

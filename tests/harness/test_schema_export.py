@@ -35,14 +35,14 @@ def fits(value: Any, rule: dict[str, Any], root: dict[str, Any]) -> bool:
         return False
     if "oneOf" in rule and sum(fits(value, one, root) for one in rule["oneOf"]) != 1:
         return False
-    kinds = {
-        "object": dict, "array": list, "string": str, "integer": int, "boolean": bool,
-        "number": (int, float), "null": type(None),
+    kinds: dict[str, tuple[type, ...]] = {
+        "object": (dict,), "array": (list,), "string": (str,), "integer": (int,),
+        "boolean": (bool,), "number": (int, float), "null": (type(None),),
     }  # fmt: skip
     wanted = rule.get("type")
     if wanted is not None:
         names = [wanted] if isinstance(wanted, str) else wanted
-        if not any(isinstance(value, kinds[name]) for name in names):  # type: ignore[arg-type]  # a table of types
+        if not any(isinstance(value, kinds[name]) for name in names):
             return False
     if isinstance(value, dict):
         if not set(rule.get("required", ())) <= set(value):
