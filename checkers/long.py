@@ -7,8 +7,9 @@ The online monitors (``checkers.stream``) read the file once and answer for all 
 time.  Where they cannot decide a key they ask the batch monitors; where those cannot either, the
 answer here is None and the caller judges the file as a whole (with the general engine behind it).
 
-Traps: the online monitors are imported only when a file is long.  Of a lease only *safe* is judged in a stream.  If that is violated so is *exact*; else
+Traps: of a lease only *safe* is judged in a stream.  If that is violated so is *exact*; else
 *exact* stays unknown, and says how to get it.  Explaining reads the file again, for a few keys.
+The online monitors are imported only when a file is long.
 """
 
 from __future__ import annotations
