@@ -13,13 +13,15 @@ become annotations, and so do anomalies, in a row of their own.
 
 Traps: refused operations (``fail``) are left out, as in Porcupine's own logs: they did not happen;
 but for refusals that observed the state (*not-held*), which may be what proves a violation.
-The viewer draws every operation as SVG, so more than a few thousand make it crawl.
+The viewer puts metadata and states into its tooltip as HTML, so those two are escaped here.  It
+draws every operation as SVG, so more than a few thousand make it crawl.
 
 Source of the format: Porcupine 1.3 (visualization.go), written anew.
 """
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,7 +126,7 @@ def _partition(
     for place, steps in enumerate(ordered):
         partials.append(
             [
-                {"Index": local[position], "StateDescription": state}
+                {"Index": local[position], "StateDescription": html.escape(state)}
                 for position, state in steps
                 if position in local
             ]
@@ -178,7 +180,7 @@ def _metadata(interval: Interval) -> str:
         for name in ("owner", "hold")
         if interval.field(name) is not None
     ]
-    return ", ".join(parts)
+    return html.escape(", ".join(parts))
 
 
 def _note(tag: str, start_ns: int, end_ns: int, text: str, details: str, colour: str) -> Any:

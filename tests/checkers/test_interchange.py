@@ -391,3 +391,16 @@ def test_porcupine_view_of_anything_is_json_with_safe_integers(history: History)
 def test_edn_of_jepsen_asks_for_keys(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no key"):
         write_edn([Op(0, 0, 0, "invoke", "read")], tmp_path / "h.edn", independent=True)
+
+
+def test_porcupine_view_escapes_what_the_viewer_takes_as_html() -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    some = History(
+        [
+            Op(0, 0, 0, "invoke", "acquire", "k", {"owner": evil}),
+            Op(1, 1, 0, "ok", "acquire", "k", {"owner": evil}),
+        ]
+    )
+    part = porcupine_data(some, linearizations={"k": [[(0, evil)]]})["Partitions"][0]
+    assert "<" not in part["History"][0]["Metadata"]
+    assert "<" not in part["PartialLinearizations"][0][0]["StateDescription"]
