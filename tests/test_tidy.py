@@ -20,7 +20,9 @@ TOP_LEVEL = {
 
 # Third-party packages and the only places that may import them.
 ALLOWED = {
-    "msgspec": ("harness/", "checkers/", "nemesis/", "compose/", "clients/sim/"),
+    "msgspec": (
+        "harness/", "checkers/", "nemesis/", "compose/", "clients/sim/", "clients/resource/",
+    ),
     "pydantic": ("harness/scenario.py", "harness/reference.py", "harness/core/"),
     "click": (
         "harness/cli.py", "harness/campaign.py", "harness/healing.py", "harness/doctor.py",
