@@ -127,17 +127,14 @@ class SimSession:
         if self._resource is None:
             raise Refused(f"do is {request.do!r}, but open named no resource")
         self._opened()
-        key, given = self._key_of(request), request.value
+        key = self._key_of(request)
         expect = request.options.get("expect", self._versions.get((key, request.hold)))
-        value = given
-        if isinstance(given, dict) and "expect" in given:
-            value, expect = given.get("value"), given["expect"]
         message = {
             "do": request.do,
             "key": key,
             "hold": request.hold,
             "token": request.token,
-            "value": value,
+            "value": request.value,
             "expect": expect,
         }
         return self._exchange(message, request)

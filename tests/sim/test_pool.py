@@ -251,7 +251,7 @@ def test_compare_and_set_uses_the_version_that_was_read() -> None:
     lab = Lab(resource_mode="cas")
     version = lab.ask(0, "read", key="r", hold="0-1").value["version"]
     assert version == 0
-    write = {"value": {"value": "a", "expect": version}}
+    write = {"value": "a", "options": {"expect": version}}
     assert lab.ask(0, "write", key="r", hold="0-1", **write).value == {"version": 1, "seq": 1}
     stale = lab.ask(1, "write", key="r", hold="1-1", **write)
     assert (stale.type, stale.error) == ("fail", "mismatch")
