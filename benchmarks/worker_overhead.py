@@ -14,6 +14,7 @@ import argparse
 import os
 import selectors
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -183,6 +184,7 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2,4,8")
     parser.add_argument("--seconds", type=float, default=3.0)
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped too
     load = os.getloadavg()[0]
     print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load before: {load:.1f}\n")
     print(f"{'worker overhead per operation':38}{'p50 us':>10}{'p90 us':>10}{'p99 us':>10}")
