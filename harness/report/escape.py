@@ -74,10 +74,13 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def mask(text: str) -> str:
-    """``text`` with what looks like a secret replaced by three stars."""
+    """``text`` with what looks like a secret replaced by three stars.
+
+    Half surrogate pairs (bytes of a log that were no UTF-8) become escapes: no file can hold them.
+    """
     for pattern, shown in _SECRETS:
         text = pattern.sub(shown, text)
-    return text
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def mask_argv(argv: Sequence[str]) -> list[str]:

@@ -404,3 +404,41 @@ def test_porcupine_view_escapes_what_the_viewer_takes_as_html() -> None:
     part = porcupine_data(some, linearizations={"k": [[(0, evil)]]})["Partitions"][0]
     assert "<" not in part["History"][0]["Metadata"]
     assert "<" not in part["PartialLinearizations"][0][0]["StateDescription"]
+
+
+GOOD = {
+    "h.jsonl": '{"schema":"lockhavoc/history/1","k":2}\n' + LINE % (0, 0) + LINE % (1, 5),
+    "h.edn": "{:index 0 :time 1 :type :invoke :process 0 :f :read :value #{nil}}\n"
+    '#jepsen.history.Op{:index 1, :time 2, :type :ok, :process 0, :f :read, :value "\\u00e9"}\n',
+}
+PIECES = [
+    b"{", b"}", b"[", b'"', b":", b",", b"\n", b"\\", b"#", b"#_", b";", b"-", b"\xff", b"\x00",
+    b"1e999", b"9" * 5000, b'"\\ud800"', b"NaN", b":nemesis", b"",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOOD)
+@no_deadline
+@given(
+    edits=st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(PIECES)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_damaged_files_are_read_or_refused_but_never_crash(
+    name: str, edits: list[tuple[float, int, bytes]]
+) -> None:
+    data = GOOD[name].encode()
+    for share, length, piece in edits:
+        at = int(share * len(data))
+        data = data[:at] + piece + data[at + length :]
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / name
+        path.write_bytes(data)
+        try:
+            found = read_history(path)
+        except UserError:
+            return  # anything else that is raised fails the test
+        write_history(found, path)
+        assert len(read_history(path)) == len(found)

@@ -342,9 +342,7 @@ def test_hostile_strings_are_harmless_everywhere() -> None:
 
 
 def test_hostile_document_is_masked() -> None:
-    report = hostile()
-    # Half a surrogate pair cannot be written as UTF-8 at all; everything else can.
-    data = json.loads(json.dumps(msgspec.to_builtins(report)).replace("\\ud800", "?"))
-    found = document(msgspec.convert(data, RunReport))
+    found = document(hostile())
     assert SECRET.encode() not in found
     assert b"\x1b" not in found
+    assert load(found).name.startswith("\x1b[2J")  # kept in the data, escaped only when shown
