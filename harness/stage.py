@@ -74,7 +74,9 @@ class Stage:
     def greet(self, hellos: Mapping[int, Mapping[str, Any]], environment: Environment) -> None:
         """Takes versions and lease from what the workers said of themselves."""
         for hello in hellos.values():
-            self.versions.update(hello.get("versions", {}))
+            # The redis of a server and the redis of a client are two things.
+            for name, version in hello.get("versions", {}).items():
+                self.versions[f"client {name}"] = version
             lease = hello.get("lease", {})
             environment.has_lease = lease.get("kind", "ttl") == "ttl"
             environment.enforced_deadline = bool(lease.get("enforced", False))

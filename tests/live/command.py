@@ -49,7 +49,7 @@ def lockhavoc(*words: str, **changes: str) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def started(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """``lockhavoc WORDS`` in the background; killed if the block leaves it running."""
+    """``lockhavoc WORDS`` in the background; killed and healed if the block leaves it running."""
     process = subprocess.Popen(
         [*LOCKHAVOC, *words],
         stdout=subprocess.PIPE,
@@ -62,7 +62,10 @@ def started(*words: str) -> Iterator[subprocess.Popen[str]]:
         try:
             yield process
         finally:
-            process.kill()
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+                lockhavoc("heal", "--store", words[words.index("--store") + 1])
 
 
 def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
