@@ -14,6 +14,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any
 
+from checkers.models.base import RESETS
+
 if TYPE_CHECKING:
     from checkers.engine.work import Work
 
@@ -26,6 +28,7 @@ class Foresight:
         "_fresh",
         "_fresh_calls",
         "_known",
+        "_of_class",
         "_open_fresh",
         "_opened",
         "_wants",
@@ -41,9 +44,16 @@ class Foresight:
         self._fresh_calls: list[int] = []
         self._open_fresh: list[tuple[int, ...]] = []  # place in seq -> fresh starts open there
         self._known: dict[tuple[int, int], bool] = {}
+        self._of_class: list[Any] = []  # class -> what Model.wants said
 
-    def admitted(self, i: int, what: Any) -> None:
-        if self.work.model.resets(what):
+    def classed(self, what: Any) -> bool:
+        """Takes note of a new class of operations; True if it only watches."""
+        wanted = self.work.model.wants(what)
+        self._of_class.append(wanted)
+        return wanted is not None and wanted is not RESETS
+
+    def admitted(self, i: int, kind: int) -> None:
+        if self._of_class[kind] is RESETS:
             self._fresh.add(i)
             if self.work.returns[i] is not None:
                 self._opened.append(i)
@@ -51,12 +61,12 @@ class Foresight:
 
     def returned(self, i: int) -> None:
         self._first_want.append(len(self._wants))
-        wanted = self.work.model.wants(self.work.prepared[self.work.class_of[i]])
-        if wanted is not None:
-            self._wants.append((i, wanted))
         self._open_fresh.append(tuple(self._opened))
-        if i in self._fresh:
+        wanted = self._of_class[self.work.class_of[i]]
+        if wanted is RESETS:
             self._opened.remove(i)
+        elif wanted is not None:
+            self._wants.append((i, wanted))
 
     def hopeless(self, state: int, r: int, mask: int) -> bool:
         """Whether the next read on record can no longer be right, whatever is done before it."""

@@ -81,6 +81,7 @@ def _expand(
     mask, state, used = here
     count, level, levels = into
     x, row, any_found = work.seq[r], work.rows[state], False
+    foresight = work.foresight
     for i in chain(work.choices[r], unknowns(work, r, state, mask, used)):
         if i >= 0:
             if mask & work.bit[i] or (work.after and not work.may_follow(i, r, mask)):
@@ -97,7 +98,7 @@ def _expand(
         r2 = r
         if i == x:
             r2, mask2 = work.pass_returns(r, mask2)
-        if work.foresight is not None and work.foresight.hopeless(target, r2, mask2):
+        if foresight and target != state and foresight.hopeless(target, r2, mask2):
             continue
         any_found = True
         there = level if r2 == r else levels.setdefault(r2, {})

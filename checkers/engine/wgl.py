@@ -71,7 +71,7 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                         break
                     mask2 ^= b
                     r2 += 1
-            if foresight is not None and foresight.hopeless(target, r2, mask2):
+            if foresight and target != state and foresight.hopeless(target, r2, mask2):
                 continue
             if not costed and (fresh := (key := (r2, mask2, target)) not in known):
                 known[key] = used2

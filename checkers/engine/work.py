@@ -117,6 +117,7 @@ class Work:
         opened, free, seq, count = self._open, self._free, self.seq, self.count
         ops, prepare, prepared = self.ops, self.model.prepare, self.prepared
         foresight, class_of, position = self.foresight, self.class_of, self.position
+        watches = self.watches
         number_of, choices, infos = self._classes.setdefault, self.choices, self.infos
         at, call, had = self._next_return, self._next_call, len(seq)
         goal = had + CHUNK
@@ -133,10 +134,14 @@ class Work:
                         kind = len(prepared)
                     if kind == len(prepared):
                         prepared.append(what)
-                        self.watches.append(self.model.watches(what))
+                        watches.append(
+                            self.model.watches(what)
+                            if foresight is None
+                            else foresight.classed(what)
+                        )
                     class_of[call] = kind
                     if foresight is not None:
-                        foresight.admitted(call, what)
+                        foresight.admitted(call, kind)
                     if calls[call] == end:
                         self._tie(call)
                     if returns[call] is None:

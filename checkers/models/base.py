@@ -41,6 +41,7 @@ LOCK_F: dict[str, str] = {
 }
 
 BUSY, NOT_HELD, MISMATCH, STALE = "busy", "not-held", "mismatch", "stale"
+RESETS: Any = ("resets",)  # see Model.wants
 
 
 class Model:
@@ -75,18 +76,15 @@ class Model:
         return False
 
     foresees: bool = False
-    """True if the three methods below mean something (see ``checkers.engine.foresight``)."""
+    """True if the two methods below mean something (see ``checkers.engine.foresight``)."""
 
     def wants(self, op: Any) -> Any:
-        """What a prepared operation that watches needs the state to be, or None."""
-        return None
+        """What an operation that watches needs the state to be; RESETS if it can make any state
+        possible again; None for all others."""
+        return RESETS
 
     def leads(self, state: Any, wanted: Any) -> bool:
-        """Whether ``state`` may become ``wanted`` without an operation that ``resets``."""
-        return True
-
-    def resets(self, op: Any) -> bool:
-        """Whether a prepared operation can make any state possible again."""
+        """Whether ``state`` may become ``wanted`` without an operation that resets."""
         return True
 
     def cost(self, state: Any) -> tuple[Hashable, tuple[float, ...]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.models.base import MISMATCH, STALE, Model, freeze, integer, observed
+from checkers.models.base import MISMATCH, RESETS, STALE, Model, freeze, integer, observed
 from harness.core.errors import UserError
 from harness.core.history import Interval, Op, Type
 
@@ -109,13 +109,12 @@ class Kv(Model):
         return bool(op[0] == "get")
 
     def wants(self, op: Any) -> Any:
-        return op[1] if op[0] == "get" else None
+        if op[0] == "get":
+            return op[1]
+        return RESETS if op[0] == "put" else None
 
     def leads(self, state: Any, wanted: Any) -> bool:
         return bool(wanted.startswith(state))
-
-    def resets(self, op: Any) -> bool:
-        return bool(op[0] == "put")
 
     def step(self, state: Any, op: Any) -> Any:
         f, text = op
