@@ -88,6 +88,8 @@ def explain(
     cut = _until(part, found.witness.blocked)
     hint = (found.witness.blocked, *found.witness.open, *found.witness.prefix)
     least = smallest(cut, model, hint=hint, budget_s=budget_s, clock=clock)
+    if least is None:  # the engine saw ahead: what proves it may have been called later
+        least = smallest(part[-EXPLAIN_OPS_MAX:], model, hint=hint, budget_s=budget_s, clock=clock)
     if least is None:
         least = Minimal(ops=hint, rest=(), smallest=False, questions=0)
     return _explained(least, part, model)
