@@ -171,7 +171,10 @@ class _Run:
 
     def due(self, what: str) -> bool:
         """Whether the rule ``what`` is to be broken now."""
-        return self.inject == what and self.injected is None and self.begun >= self.inject_from
+        if self.inject != what or self.begun < self.inject_from:
+            return False
+        self.inject = None  # once
+        return True
 
     def write_line(
         self, now: int, client: _Client, kind: str, f: str, key: str, value: str, end: str = ""
@@ -320,7 +323,7 @@ class _Run:
         hold, sure = client.hold, client.sure
         if sure and self.ttl_ns is not None and self.random() < 0.001:
             now = yield now + self.ttl_ns + self.delay()  # sleeps past its lease
-        if sure and self.due("lost-lock") and key.holder == hold and self.ttl_ns is None:
+        if sure and key.holder == hold and self.due("lost-lock"):
             now = yield from self.lose(now, client, key)
         self.begun += 1
         client.sure = False
@@ -357,7 +360,7 @@ class _Run:
         """After its release: a second one, or a write that comes too late."""
         if self.due("late-release"):
             f, name, value = "release", key.name, f'{client.hold}"'
-        elif self.due("stale-write") and key.accepted > client.token and self.writes:
+        elif self.writes and key.accepted > client.token and self.due("stale-write"):
             f, name, value = "write", key.resource, f'{client.hold}","token":{client.token}'
             now = yield now + _SLEEP_STEPS * STEP_NS
         else:

@@ -25,7 +25,7 @@ from typing import Any
 from checkers.models.base import LOCK_F, NOT_HELD, STALE, integer
 from checkers.monitors.lease import shortest
 from checkers.monitors.span import INF, Verdict
-from checkers.online_keys import Hold, Line, Lock, Moment, Resource, Value
+from checkers.online_keys import Hold, Line, Lock, Moment, Resource
 from checkers.online_says import FENCED, LEASE, LOCKS, MUTEX, Says
 from checkers.online_wait import Waits
 from harness.core.errors import UserError
@@ -65,39 +65,44 @@ class Online:
 
     def feed(self, batch: list[Line]) -> None:
         """Takes the next events.  UserError if they are malformed (nothing is judged then)."""
-        pending, on, now, last = self.pending, self._on, self.now, self.last_index
-        get = pending.get
+        pending, now, last = self.pending, self.now, self.last_index
+        on, get = self._on, self.pending.get
         for event in batch:
-            time, process, kind, index = event.time, event.process, event.type, event.index
+            time, index, process = event.time, event.index, event.process
             if time < now or index <= last:
                 raise UserError(self.says.out_of_order(event, now, last))
-            self.now = now = time
-            last = index
+            now, last = time, index
+            invoke = get(process)
+            kind = event.type
             if kind == "invoke":
-                open_ = get(process)
-                if open_ is not None:
-                    self.abandon(open_)
+                if invoke is not None:
+                    self.now = now
+                    self.abandon(invoke)
                 pending[process] = event
                 if event.f == WRITE:
                     self.asked_to_write(event)
                 continue
-            invoke = get(process)
             if invoke is None or event.f != invoke.f or event.key != invoke.key:
-                if event.f == "lost":
-                    self.told_lost(event)
-                elif process != NEMESIS:
-                    raise UserError(self.says.unpaired(event, invoke))
+                self.unpaired(event, invoke)
                 continue
             pending[process] = None
             handler = on[kind].get(invoke.f)
             if handler is not None:
+                self.now = now
                 handler(invoke, event)
             if kind == "info":
                 if not self.workers:
                     self.workers = len(pending)
                 del pending[process]  # by the session rule it is not heard of again
-        self.last_index = last
+        self.now, self.last_index = now, last
         self.events += len(batch)
+
+    def unpaired(self, event: Line, invoke: Line | None) -> None:
+        """Only the nemesis, and a signal of loss, come without an invoke."""
+        if event.f == "lost":
+            self.told_lost(event)
+        elif event.process != NEMESIS:
+            raise UserError(self.says.unpaired(event, invoke))
 
     def abandon(self, invoke: Line) -> None:
         """An operation that never completes, since its process goes on: unknown for ever."""
@@ -112,13 +117,10 @@ class Online:
     def hold_id(self, invoke: Line, event: Line) -> Any:
         """The hold id, else (key, owner or process) for histories without."""
         value, later = invoke.value, event.value
-        if isinstance(value, Value) and value.hold is not None:
-            return value.hold
-        if isinstance(later, Value) and later.hold is not None:
-            return later.hold
-        owner = value.owner if isinstance(value, Value) else None
-        if owner is None and isinstance(later, Value):
-            owner = later.owner
+        name = later.hold if value.hold is None else value.hold
+        if name is not None:
+            return name
+        owner = later.owner if value.owner is None else value.owner
         if owner is not None and self.owners.setdefault(invoke.process, owner) != owner:
             self.put_aside(invoke.key, "a process acts for several owners")
         return (invoke.key, invoke.process if owner is None else owner)
@@ -131,25 +133,27 @@ class Online:
         lock = self.locks.get(key)
         if lock is None:
             lock = self.locks[key] = Lock(key)
-        name = self.hold_id(invoke, event)
-        token, ttl_ns = None, None
-        if isinstance(value, Value):
-            token, ttl_ns = value.token, value.ttl_ns
-        if isinstance(sent, Value):
-            token = sent.token if token is None else token
-            ttl_ns = sent.ttl_ns if ttl_ns is None else ttl_ns
-        number = integer(token) if isinstance(token, str) else token
-        hold = Hold(name, invoke.process, lock, invoke.time, event.time, event.index, number)
-        hold.lasts = self.lasts if ttl_ns is None else shortest(ttl_ns, self.drift_ppm)
+        name = sent.hold
+        if name is None:
+            name = self.hold_id(invoke, event)
+        given = sent.token if value.token is None else value.token
+        token = integer(given) if isinstance(given, str) else given
+        call = invoke.time
+        hold = Hold(name, invoke.process, lock, call, event.time, event.index, token, call)
+        ttl_ns = sent.ttl_ns if value.ttl_ns is None else value.ttl_ns
+        if ttl_ns is None:
+            hold.lasts, hold.trusted = self.lasts, self.trusted
+        else:
+            hold.lasts, hold.trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
         if self.enforced:
-            hold.trusted = self.trusted if ttl_ns is None else ttl_ns
-            hold.deadline = invoke.time + hold.trusted
+            hold.deadline = call + hold.trusted  # INF + call is later than all times, too
         if name in self.holds or name in self.unknown or name in self.ended:
             self.put_aside(key, f"hold {name!r} was used again before its end was known")
         self.holds[name] = hold
-        lock.queue.append(hold)
+        queue = lock.queue
+        queue.append(hold)
         self.waits.granted(invoke, event.time, self.pending)
-        if len(lock.queue) > 1:
+        if len(queue) > 1:
             self.settle(lock)
 
     def settle(self, lock: Lock) -> None:
@@ -181,6 +185,17 @@ class Online:
             and self.hold_id(invoke, invoke) == hold.name
             for invoke in self.pending.values()
         )
+
+    def compare_beliefs(self, lock: Lock, hold: Hold, end: int) -> None:
+        """The window of this hold against earlier ones that may still be open."""
+        a = hold.a
+        lock.believers = [other for other in lock.believers if other.belief_end > a]
+        others = list(lock.believers)
+        if lock.believer is not None and lock.believed > a:
+            others.append(lock.believer)
+        for other in others:
+            if other.process != hold.process and self.asked_ns(other) > a:
+                self.says.believed(other, hold, min(end, other.belief_end, self.now))
 
     def asked_ns(self, hold: Hold) -> int:
         """When a release of this hold was asked that is still pending; INF if none is."""
@@ -224,7 +239,7 @@ class Online:
         token, last = hold.token, lock.token_by
         if token is not None:
             if last is not None and lock.token is not None and token <= lock.token:
-                if not (clash or late):
+                if not (late if hold.lasts < INF else clash):
                     says.token(last, hold)
             else:
                 if not lock.moments:
@@ -233,14 +248,14 @@ class Online:
             says.tokens += 1
         else:
             says.tokenless(hold)
-        if lock.believers:
-            lock.believers = [other for other in lock.believers if other.belief_end > a]
         end = hold.believed if hold.believed < hold.deadline else hold.deadline
         if end > a:
-            for other in lock.believers:
-                if other.process != hold.process and self.asked_ns(other) > a:
-                    says.believed(other, hold, min(end, other.belief_end, self.now))
-            lock.believers.append(hold)
+            if lock.believed > a or lock.believers:
+                self.compare_beliefs(lock, hold, end)
+            if not hold.sure:
+                lock.believers.append(hold)
+            elif end > lock.believed:
+                lock.believed, lock.believer = end, hold
         if b > lock.reach:
             lock.reach, lock.reach_by = b, hold
         lock.free, lock.free_by = free, hold
@@ -274,22 +289,33 @@ class Online:
 
     def released(self, invoke: Line, event: Line) -> None:
         """A release was answered ok."""
-        name = self.hold_id(invoke, event)
+        name = invoke.value.hold
+        if name is None:
+            name = self.hold_id(invoke, event)
         hold = self.holds.pop(name, None)
         if hold is None:
             self.ended_strangely(name, invoke, event)
-            return
-        self.end(hold, invoke, event)
+        else:
+            self.end(hold, invoke, event)
 
     def end(self, hold: Hold, invoke: Line, event: Line) -> None:
         """The hold surely lasted to the call of this release, and no longer than its answer."""
-        self.in_turn(hold, invoke)
-        hold.b, hold.closer = invoke.time, invoke.index
+        call = invoke.time
+        if call <= hold.a:
+            self.in_turn(hold, invoke)
+        hold.b, hold.closer = call, invoke.index
         hold.released = hold.sure = True
-        if hold.believed > invoke.time:
-            hold.believed = invoke.time
-        self.named(hold, invoke, event)
-        self.settle(hold.lock)
+        if call < hold.believed:
+            hold.believed = call
+        if invoke.value.token is not None or event.value.token is not None:
+            self.named(hold, invoke, event)
+        lock = hold.lock
+        queue = lock.queue
+        if queue[0] is hold:
+            queue.popleft()
+            self.judge(lock, hold)
+            if queue:
+                self.settle(lock)
 
     def in_turn(self, hold: Hold, invoke: Line) -> None:
         """Operations of a hold come one after the other, else the batch form is asked."""
@@ -361,7 +387,7 @@ class Online:
         value = invoke.value
         if event.time < hold.deadline < INF:
             hold.deadline = invoke.time + hold.trusted
-        if isinstance(value, Value) and value.ttl_ns is not None:
+        if value.ttl_ns is not None:
             hold.lasts = shortest(value.ttl_ns, self.drift_ppm)
             if event.time < hold.deadline < INF:
                 hold.deadline = invoke.time + value.ttl_ns
@@ -475,10 +501,9 @@ def _table(acquire: Any, release: Any, renew: Any, write: Any) -> dict[str, Any]
 
 
 def _token(invoke: Line, event: Line) -> int | None:
-    later, value = event.value, invoke.value
-    token = later.token if isinstance(later, Value) else None
-    if token is None and isinstance(value, Value):
-        token = value.token
+    token = event.value.token
+    if token is None:
+        token = invoke.value.token
     return integer(token) if isinstance(token, str) else token
 
 

@@ -16,13 +16,16 @@ from checkers.monitors.span import INF
 GAPS_MAX = 64  # places for tokens of unknown grants that kept per lock
 
 
-class Value(msgspec.Struct, gc=False):
+class Value(msgspec.Struct, gc=False, frozen=True):
     """The fields of a value object that lock monitors read."""
 
     hold: str | int | None = None
     token: int | str | None = None
     owner: str | int | None = None
     ttl_ns: int | None = None
+
+
+NOTHING = Value()
 
 
 class Line(msgspec.Struct, gc=False):
@@ -35,59 +38,56 @@ class Line(msgspec.Struct, gc=False):
     type: Literal["invoke", "ok", "fail", "info"]
     f: str
     key: str | None = None
-    value: Value | list[Any] | str | float | int | bool | None = None
+    value: Value = NOTHING
     error: str | None = None
     floor: int = -1
     floor_by: int = -1
 
 
-class Hold:
+class OddLine(msgspec.Struct, gc=False):
+    """An event whose value is not an object, as a read's or a CAS'; it says nothing to locks."""
+
+    index: int
+    time: int
+    process: int | str
+    type: Literal["invoke", "ok", "fail", "info"]
+    f: str
+    key: str | None = None
+    value: Value | list[Any] | str | float | int | bool | None = None
+    error: str | None = None
+
+    def line(self) -> Line:
+        value = self.value if isinstance(self.value, Value) else NOTHING
+        return Line(
+            self.index, self.time, self.process, self.type, self.f, self.key, value, self.error
+        )
+
+
+class Hold(msgspec.Struct, gc=False):
     """A granted hold.  call, a: of its acquire; b: call of its release (INF: none).  sure: nothing
-    can change it any more.  refused: when it was told "not held" (0: never)."""
+    can change it any more.  refused: when it was told "not held" (0: never).  refreshed: call of
+    the last grant or renew; deadline: until when its client trusts its lease."""
 
-    __slots__ = (
-        "a",
-        "asked",
-        "b",
-        "believed",
-        "call",
-        "closer",
-        "deadline",
-        "event",
-        "lasts",
-        "lock",
-        "name",
-        "process",
-        "refreshed",
-        "refused",
-        "released",
-        "renews",
-        "sure",
-        "taker",
-        "token",
-        "trusted",
-    )
-
-    def __init__(
-        self,
-        name: Any,
-        process: int | str,
-        lock: Lock,
-        call: int,
-        a: int,
-        event: int,
-        token: int | None,
-    ) -> None:
-        self.name, self.process, self.lock = name, process, lock
-        self.call = self.refreshed = call
-        self.a, self.event, self.token = a, event, token
-        self.b = self.believed = INF
-        self.lasts = self.deadline = self.trusted = INF
-        self.released = self.asked = self.sure = False
-        self.refused = 0
-        self.closer = -1
-        self.renews: list[tuple[int, int]] | None = None
-        self.taker: Hold | None = None
+    name: Any
+    process: int | str
+    lock: Any
+    call: int
+    a: int
+    event: int
+    token: int | None
+    refreshed: int
+    lasts: int = INF
+    trusted: int = INF
+    deadline: int = INF
+    b: int = INF
+    believed: int = INF
+    released: bool = False
+    asked: bool = False
+    sure: bool = False
+    refused: int = 0
+    closer: int = -1
+    renews: list[tuple[int, int]] | None = None
+    taker: Any = None
 
     @property
     def belief_end(self) -> int:
@@ -117,9 +117,11 @@ class Moment:
 
 class Lock:
     """One key of the lock service.  reach: greatest b so far; free: from when the lease allows the
-    next; token: greatest so far; ``*_by``: whose."""
+    next; token: greatest so far; believed: greatest end of a window; ``*_by``: whose."""
 
     __slots__ = (
+        "believed",
+        "believer",
         "believers",
         "free",
         "free_by",
@@ -138,9 +140,10 @@ class Lock:
         self.key = key
         self.queue: deque[Hold] = deque()
         self.moments: list[Moment] = []
-        self.reach = self.free = -INF
+        self.reach = self.free = self.believed = -INF
         self.reach_by: Hold | None = None
         self.free_by: Hold | None = None
+        self.believer: Hold | None = None  # the one of the ended windows that ended last
         self.believers: list[Hold] = []  # judged, and perhaps still believing
         self.token: int | None = None
         self.token_by: Hold | None = None

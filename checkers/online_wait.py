@@ -10,10 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from checkers.fairness import jain
+from checkers.models.base import ACQUIRE, LOCK_F
 from checkers.monitors.span import NS_PER_MS
 from checkers.online_keys import Line
 
 _SHARES_MAX = 1 << 16  # processes counted one by one; more are put together by remainder
+
+
+def _waits(line: Line) -> bool:
+    return LOCK_F.get(line.f) == ACQUIRE
 
 
 class Waits:
@@ -37,12 +42,7 @@ class Waits:
         process = invoke.process
         self.shares[process] = self.shares.get(process, 0) + 1
         for other in pending.values():
-            if (
-                other is not None
-                and other.time < call
-                and other.key == key
-                and other.f == "acquire"
-            ):
+            if other is not None and other.key == key and other.time < call and _waits(other):
                 self.passed += 1
                 passed = other.floor + 1 if other.floor > 0 else 1
                 other.floor = passed  # a waiter's own count; nobody else uses it on an acquire

@@ -25,7 +25,7 @@ from checkers.models.base import LOCK_F
 from checkers.monitors import belief, lease, mutex, resource
 from checkers.monitors.span import Verdict
 from checkers.online import Online
-from checkers.online_keys import Line
+from checkers.online_keys import Line, OddLine
 from harness.core.errors import UserError
 from harness.core.history import SCHEMA, Header, Op, pair
 from harness.core.result import Valid
@@ -104,13 +104,13 @@ class Lines:
 
     def _slowly(self, chunk: bytes, before: int) -> list[Line]:
         """Line by line, to name the malformed one; a torn last line is dropped."""
-        decode = msgspec.json.Decoder(Line).decode
+        decode = msgspec.json.Decoder(OddLine).decode
         found = []
         for number, line in enumerate(chunk.splitlines(keepends=True), before + 1):
             if line.isspace():
                 continue
             try:
-                found.append(decode(line))
+                found.append(decode(line).line())
             except msgspec.DecodeError as error:
                 if not line.endswith(b"\n"):
                     self.torn = True
