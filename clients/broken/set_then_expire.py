@@ -22,23 +22,27 @@ CANARY = Canary(
     kind="K05",
     checker="liveness",
     says="the lease is set in a second command: a client that dies before it keeps the lock",
-    needs="answers are slow, and an acquiring worker is killed between its two commands",
-    workload={**CONTENDED, "workers": 2, "ttl_ms": 1000, "hold_ms": [5, 15]},
+    needs="answers take ten leases: when one holder hears of its grant, its lease is over and the "
+    "next one is between its two commands; then all die",
+    # Idling keeps the workers out of step: with all in phase nobody would ask at the right moment.
+    # Once the lock is stuck nobody holds any more, so the kills after that wait in vain and let
+    # the workers live to show it.  The slow links outlast the start of new workers.
+    workload={**CONTENDED, "ttl_ms": 50, "hold_ms": [5, 15], "idle_ms": [0, 500]},
     faults=[
         {
             "kind": "latency",
             "target": "all-nodes",
             "start_ms": 200,
-            "duration_ms": 5000,
-            "params": {"latency_ms": 150},
+            "duration_ms": 5500,
+            "params": {"latency_ms": 500},
         },
         {
             "kind": "worker-kill",
-            "target": "waiter",
-            "when": "between-grant-and-reply",
-            "start_ms": [400, 700],
-            "every_ms": [60, 120],
-            "count": 25,
+            "target": "all-workers",
+            "when": "held",
+            "start_ms": [1200, 1500],
+            "every_ms": [100, 300],
+            "count": 4,
             "duration_ms": [50, 100],
         },
     ],
