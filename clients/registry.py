@@ -1,7 +1,7 @@
 """Lock libraries that can be put under test: name -> ``clients.libraries.Library``.
 
 One line per library; nothing is imported until it is used.  Third parties add theirs by an entry
-point in the group ``lockhavoc.librarys`` whose value is a ``Library`` object.
+point in the group ``lockhavoc.libraries`` whose value is a ``Library`` object.
 """
 
 from __future__ import annotations

@@ -44,3 +44,7 @@ class HarnessError(LockhavocError):
     """The harness or its surroundings failed (Engine away, server did not start, disk full)."""
 
     exit_code = EXIT_HARNESS
+
+
+class AnsweredError(HarnessError):
+    """A server answered, with an error: the way to it is open and nothing was carried out."""

@@ -89,6 +89,18 @@ class Markable(Protocol):
     def has_mark(self, mark: str) -> bool: ...
 
 
+@runtime_checkable
+class Commandable(Protocol):
+    """Optional power of a node: it carries out commands of its own tongue, past every proxy."""
+
+    def command(self, *words: str) -> str:
+        """The reply, an array as lines; AnsweredError if the server answers with an error,
+        HarnessError if it does not answer."""
+
+    def undo_command(self, *words: str) -> Sequence[Step]:
+        """Steps that carry the command out from any process, on this start of the server only."""
+
+
 class Link(Protocol):
     """One way through one proxy: worker -> node."""
 
@@ -192,15 +204,23 @@ class View(Protocol):
         """Workers with an acquire in flight, oldest first."""
 
 
-class World(Protocol):
+class Place(Protocol):
+    """Where a fault would act, as far as it is known before anything starts."""
+
+    @property
+    def runtime(self) -> str: ...
+
+    @property
+    def backend(self) -> str: ...
+
+
+class World(Place, Protocol):
     """What a fault can see and touch."""
 
     clock: Clock
     cluster: Cluster
     workers: Sequence[WorkerHandle]
     view: View
-    runtime: str
-    backend: str
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -223,8 +243,9 @@ class Fault(Protocol):
     kind: str
     acts_on: str  # worker | node | link
 
-    def can(self, world: World) -> str | None:
-        """None if it can be done in this runtime on this backend, else the reason."""
+    def can(self, place: Place) -> str | None:
+        """None if it can be done in this runtime on this backend, else the reason and the fix;
+        asked before anything starts."""
 
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]: ...
 

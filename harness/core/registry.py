@@ -26,6 +26,7 @@ class Registry:
         self, kind: str, table: Mapping[str, str], *, extras: Mapping[str, str] | None = None
     ) -> None:
         self.kind = kind
+        self._plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
         self._table = dict(table)
         self._extras = dict(extras or {})
         self._found_entry_points = False
@@ -34,7 +35,7 @@ class Registry:
     def _all(self) -> dict[str, str]:
         if not self._found_entry_points:
             self._found_entry_points = True
-            for point in importlib.metadata.entry_points(group=f"lockhavoc.{self.kind}s"):
+            for point in importlib.metadata.entry_points(group=f"lockhavoc.{self._plural}"):
                 self._table.setdefault(point.name, point.value)
         return self._table
 

@@ -14,10 +14,12 @@ import json
 import os
 import shutil
 import signal as signals
+import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,14 @@ def http_step(method: str, url: str, body: Any = None) -> Step:
     """Calls a local HTTP API; 404 and a server that is gone count as done, one that does not
     answer does not."""
     return {"do": "http", "method": method, "url": url, "body": body}
+
+
+def resp_step(host: str, port: int, words: Sequence[str], *, run_id: str) -> Step:
+    """Sends one command to a server that speaks Redis' protocol, if it is still the same start.
+
+    A port may come to another server: one with another ``run_id`` is left alone.
+    """
+    return {"do": "resp", "host": host, "port": port, "words": list(words), "run_id": run_id}
 
 
 def argv_step(argv: list[str], *, env: dict[str, str] | None = None) -> Step:
@@ -178,6 +188,43 @@ def _http(step: Step) -> str:
         raise HarnessError(f"{method} {url} got no answer: {reason}") from error
 
 
+def _resp(step: Step) -> str:
+    host, port, words = step["host"], step["port"], step["words"]
+    if host != "127.0.0.1":
+        raise HarnessError(f"undo step calls {host}, which is not on loopback")
+    what = f"{' '.join(words)[:80]} on port {port}"
+    try:
+        with socket.create_connection((host, port), limits.HTTP_TIMEOUT_S) as connection:
+            info = _resp_ask(connection, ["INFO", "server"])
+            if f"run_id:{step['run_id']}\r\n" not in info:
+                return f"{what}: another server is there, left alone"
+            reply = _resp_ask(connection, words)
+    except ConnectionError:  # refused or cut: nobody is there any more
+        return f"{what}: server is gone"
+    except OSError as error:
+        raise HarnessError(f"{what} got no answer: {error}") from error
+    if reply.startswith("-"):
+        raise HarnessError(f"{what} was answered with an error: {reply.strip()}")
+    return what
+
+
+def _resp_ask(connection: socket.socket, words: list[str]) -> str:
+    """The whole reply as text: a line, or a bulk string with its head."""
+    parts = [f"*{len(words)}\r\n"]
+    parts += [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
+    connection.sendall("".join(parts).encode())
+    data = b""
+    while True:
+        head, _, rest = data.partition(b"\r\n")
+        size = int(head[1:]) + 2 if head[:1] == b"$" and b"\r\n" in data else 0
+        if b"\r\n" in data and len(rest) >= size:
+            return data.decode(errors="replace")
+        more = connection.recv(65536)
+        if not more:
+            raise ConnectionResetError("closed by the server")
+        data += more
+
+
 def _argv(step: Step) -> str:
     argv = step["argv"]
     try:
@@ -209,6 +256,7 @@ _ACTIONS = {
     "kill": _kill,
     "kill-marked": _kill_marked,
     "http": _http,
+    "resp": _resp,
     "argv": _argv,
     "remove": _remove,
 }
