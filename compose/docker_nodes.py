@@ -20,7 +20,7 @@ from compose.waiting import wait_until
 from harness.core import limits
 from harness.core.errors import HarnessError
 from harness.core.protocols import Probe, Status
-from harness.core.undo import Step
+from harness.core.undo import Step, resp_step
 
 DATA_DIR = "/data"
 
@@ -80,6 +80,13 @@ class DockerNode:
 
     def has_mark(self, mark: str) -> bool:
         return redis_probe.has_mark("127.0.0.1", self.port, mark)
+
+    def command(self, *words: str) -> str:
+        return redis_probe.ask("127.0.0.1", self.port, words)[0]
+
+    def undo_command(self, *words: str) -> Sequence[Step]:
+        run_id = str(self.facts()["run_id"])
+        return [resp_step("127.0.0.1", self.port, words, run_id=run_id)]
 
     def _wait_ready(self) -> None:
         def settled() -> bool:

@@ -22,7 +22,7 @@ from compose.servers import Binary
 from harness.core import limits
 from harness.core.errors import HarnessError
 from harness.core.protocols import Probe, Status
-from harness.core.undo import Step
+from harness.core.undo import Step, resp_step
 
 
 class ProcessNode:
@@ -100,3 +100,10 @@ class ProcessNode:
 
     def has_mark(self, mark: str) -> bool:
         return redis_probe.has_mark(self.host, self.port, mark)
+
+    def command(self, *words: str) -> str:
+        return redis_probe.ask(self.host, self.port, words)[0]
+
+    def undo_command(self, *words: str) -> Sequence[Step]:
+        run_id = str(self.facts()["run_id"])
+        return [resp_step(self.host, self.port, words, run_id=run_id)]

@@ -22,7 +22,7 @@ from typing import Any
 
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
-from harness.core.errors import HarnessError
+from harness.core.errors import AnsweredError, HarnessError
 from harness.core.protocols import Probe
 
 _CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the run's clock is not
@@ -57,11 +57,13 @@ class _Connection:
         self._socket.sendall(b"".join(parts))
 
     def reply(self) -> str:
-        """One simple, integer or bulk reply; HarnessError for an error reply."""
+        """One reply, an array as lines; AnsweredError for an error reply."""
         line = self._line()
         kind, rest = line[:1], line[1:]
         if kind == b"-":
-            raise HarnessError(f"server answered with an error: {rest.decode(errors='replace')}")
+            raise AnsweredError(f"server answered with an error: {rest.decode(errors='replace')}")
+        if kind == b"*":
+            return "\n".join([self.reply() for _ in range(int(rest))])
         if kind != b"$":
             return rest.decode(errors="replace")
         size = int(rest)
@@ -128,7 +130,8 @@ def ask(
 ) -> list[str]:
     """Sends commands on one connection and returns their replies as text.
 
-    Raises HarnessError if the server does not answer within ``timeout_ms`` or answers an error.
+    Raises HarnessError if the server does not answer within ``timeout_ms``, AnsweredError (one of
+    them) if it answers an error.
     """
     try:
         with _Connection(host, port, timeout_ms) as connection:

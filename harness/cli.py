@@ -1,4 +1,4 @@
-"""The command line: ``lockhavoc run | check | heal | doctor | plan | schema``.
+"""The command line: ``lockhavoc run | check | heal | doctor | faults | plan | schema``.
 
 Results go to stdout, everything else to stderr; ``--json`` prints exactly one JSON document.
 Exit codes: 0 as claimed, 1 violation (wins over all others), 2 unknown or vacuous, 254 usage,
@@ -153,6 +153,23 @@ def doctor_command(as_json: bool) -> int:
     from harness.doctor import show
 
     return show(as_json=as_json)
+
+
+@cli.command("faults")
+@click.option("--backend", help="Only this backend.")
+@click.option("--runtime", type=click.Choice(["docker", "process", "sim"]), help="Only this one.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def faults_command(backend: str | None, runtime: str | None, as_json: bool) -> int:
+    """Says which fault can be done on which backend, and why not; starts nothing.
+
+    \b
+    Examples:
+      lockhavoc faults
+      lockhavoc faults --backend valkey-single --runtime process
+    """
+    from harness.faults_table import show
+
+    return show(backend=backend, runtime=runtime, as_json=as_json)
 
 
 @cli.command("schema")

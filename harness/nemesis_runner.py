@@ -18,13 +18,12 @@ import random
 import threading
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
 from harness.core.clock import NS_PER_MS, Clock
 from harness.core.errors import LockhavocError
-from harness.core.protocols import Cluster, Fault, FaultWindow, View, WorkerHandle
+from harness.core.protocols import Cluster, Fault, FaultWindow, Place, View, WorkerHandle
 from harness.core.rng import stream
 from harness.core.undo import Step as UndoStep
 from harness.journal import Journal
@@ -370,12 +369,19 @@ class NemesisRunner:
             self._ledger.done(active.promise)
 
 
-def refusals(steps: Sequence[FaultStep], world: World) -> list[str]:
+class Here(msgspec.Struct, frozen=True):
+    """A place by its names alone (harness.core.protocols.Place)."""
+
+    runtime: str
+    backend: str
+
+
+def refusals(steps: Sequence[FaultStep], place: Place) -> list[str]:
     """Why some of these faults cannot be done here (empty: all can); asked before any acts."""
-    reasons: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
     for step in steps:
         fault_class = FAULTS.load(step.kind)
-        reason = fault_class(**settle(fault_class, step.params)).can(world)
+        reason = fault_class(**settle(fault_class, step.params)).can(place)
         if reason:
             reasons[step.kind] = reason
     return [f"{kind}: {reason}" for kind, reason in reasons.items()]

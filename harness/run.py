@@ -27,8 +27,9 @@ from harness.interrupts import Interrupted, held_back
 from harness.journal import FILE as HISTORY_FILE
 from harness.journal import Journal
 from harness.liveview import LiveView
-from harness.nemesis_runner import NemesisRunner, World, refusals
+from harness.nemesis_runner import Here, NemesisRunner, World, refusals
 from harness.plan import Plan, dump
+from harness.registries import SIM
 from harness.report.document import RunReport
 from harness.scenario import Scenario
 from harness.stage import Stage, open_stage
@@ -87,8 +88,15 @@ def execute(
     replay: Sequence[str],
     progress: Progress,
 ) -> RunReport:
-    """Runs and judges a plan; the directory holds everything but the reports."""
+    """Runs and judges a plan; the directory holds everything but the reports.
+
+    RefusedError, before anything is made, if a fault cannot be done in this runtime.
+    """
     began = time.monotonic()
+    backend = SIM if runtime == SIM else scenario.backend.name
+    reasons = refusals(plan.faults, Here(runtime, backend))
+    if reasons:
+        raise RefusedError(f"scenario {scenario.name!r} cannot run here", reasons)
     run_dir = store.create(store_dir, scenario.name)
     progress(f"run {run_dir}  seed {plan.seed}  runtime {runtime}")
     store.write(run_dir / "scenario.toml", source)
@@ -178,9 +186,6 @@ def _operate(
         runtime=stage.runtime,
         backend=stage.backend,
     )
-    reasons = refusals(plan.faults, world)
-    if reasons:
-        raise RefusedError(f"scenario {scenario.name!r} cannot run here", reasons)
     with _journal(run_dir, header, stage) as journal:
         nemesis = NemesisRunner(
             world=world,

@@ -25,8 +25,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from harness.core import limits
 from harness.core.clock import ms
 from harness.core.errors import HarnessError
-from harness.core.protocols import Evidence, Link, Node, Status, WorkerHandle, World
+from harness.core.protocols import Evidence, Link, Node, Place, Status, WorkerHandle, World
 from harness.core.undo import Step
+from nemesis.families import family_of
 from nemesis.params import Parameter, settle
 
 _LOOKERS_MAX = 16  # threads that wait for an echo; more would disturb the clients' timing
@@ -43,6 +44,8 @@ class BaseFault(ABC):
     """Parameters, capabilities and the waiting of every fault.
 
     parameters: the table that scenarios are validated against.  runtimes: where it works.
+    families: the servers it works on (``families.PREFIXES``), empty = all.  refused: runtime or
+    family -> why it does not work there.
     """
 
     kind: str
@@ -51,6 +54,8 @@ class BaseFault(ABC):
     alone: ClassVar[bool] = False  # its proof counts requests: look at one target at a time
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     runtimes: ClassVar[tuple[str, ...]] = ("docker", "process", "sim")
+    families: ClassVar[tuple[str, ...]] = ()
+    refused: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **params: Any) -> None:
         self.params = settle(type(self), params)
@@ -59,13 +64,23 @@ class BaseFault(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.params})"
 
-    def can(self, world: World) -> str | None:
-        if world.runtime not in self.runtimes:
+    def can(self, place: Place) -> str | None:
+        """None, or why not; known from the names of runtime and backend alone."""
+        if place.runtime not in self.runtimes:
             return (
-                f"fault {self.kind!r} cannot be done in the {world.runtime!r} runtime; "
-                f"it works in: {', '.join(self.runtimes)}"
+                f"fault {self.kind!r} cannot be done in the {place.runtime!r} runtime"
+                f"{self._because(place.runtime)}; it works in: {', '.join(self.runtimes)}"
+            )
+        family = family_of(place.backend)
+        if self.families and family not in self.families:
+            return (
+                f"fault {self.kind!r} is not for the backend {place.backend!r}"
+                f"{self._because(family)}; it works on: {', '.join(self.families)}"
             )
         return None
+
+    def _because(self, where: str) -> str:
+        return f": {self.refused[where]}" if where in self.refused else ""
 
     def _mine(self, things: Sequence[T]) -> list[T]:
         """Those that this fault laid hands on."""

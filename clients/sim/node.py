@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from clients.recipes.base import ServerError
 from clients.sim.clock import SimClock
 from clients.sim.store import Command, SimStore
 from harness.core.clock import NS_PER_MS, NS_PER_S
-from harness.core.errors import HarnessError
+from harness.core.errors import AnsweredError, HarnessError
 from harness.core.protocols import Probe, Status
 from harness.core.undo import Step
 
@@ -84,7 +85,7 @@ class SimNode:
         self.state = "running"
         self.incarnation += 1
         self.started_ns = self.clock.now()
-        self.store.commands = self.store.echoes = 0
+        self.store.restarted()
 
     def probe(self, timeout_ms: int) -> Probe:
         """An echo past every proxy."""
@@ -108,10 +109,22 @@ class SimNode:
 
     def leave_mark(self, mark: str) -> None:
         """Stores ``mark`` among the data (``protocols.Markable``)."""
-        self._answering().execute(("SET", mark, "1"))
+        self.command("SET", mark, "1")
 
     def has_mark(self, mark: str) -> bool:
-        return bool(self._answering().execute(("EXISTS", mark)))
+        return self.command("EXISTS", mark) == "1"
+
+    def command(self, *words: str) -> str:
+        """Carries a command out at once, as ``protocols.Commandable`` says."""
+        try:
+            reply = self._answering().execute(words)
+        except ServerError as error:
+            raise AnsweredError(str(error)) from error
+        return "\n".join(reply) if isinstance(reply, list) else str(reply)
+
+    def undo_command(self, *words: str) -> Sequence[Step]:
+        """The simulated server ends with this process: nothing to undo from another one."""
+        return ()
 
     def _answering(self) -> SimStore:
         if self.state != "running":

@@ -26,6 +26,10 @@ Command = tuple[Any, ...]
 Entry = tuple[str, int | None]  # value, deadline in ms of the wall clock
 
 NOT_AN_INTEGER = "value is not an integer or out of range"
+NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
+WRITES = frozenset({"SET", "DEL", "EXPIRE", "PEXPIRE", "INCR", "FLUSHALL"})
+CONFIG = {"min-replicas-to-write": "0"}
+"""What CONFIG GET and SET know, with the values at the start."""
 BAD_EXPIRE = "invalid expire time in 'set' command"
 
 
@@ -36,6 +40,8 @@ class SimStore:
         self._clock = clock
         self._data: dict[str, Entry] = {}
         self.wall_offset_ns = 0
+        self.config = dict(CONFIG)
+        self.read_only = False  # more replicas are wanted than a server alone can have
         self.commands = self.echoes = 0
         self._do: dict[str, Callable[[Command], Any]] = {
             "SET": self._set,
@@ -49,6 +55,7 @@ class SimStore:
             "EXISTS": self._exists,
             "FLUSHALL": self._flushall,
             "ECHO": self._echo,
+            "CONFIG": self._config,
         }
 
     def execute(self, command: Command) -> Any:
@@ -58,6 +65,8 @@ class SimStore:
             do = self._do[command[0]]
         except KeyError:
             raise ServerError(f"ERR unknown command '{command[0]}'") from None
+        if self.read_only and command[0] in WRITES:
+            raise ServerError(NO_REPLICAS)
         return do(command)
 
     def answer(self, command: Command) -> Any:
@@ -69,7 +78,15 @@ class SimStore:
 
     def call(self, *command: Any) -> Any:
         """``redis.call`` of scripts."""
+        if self.read_only and command[0] in WRITES:
+            raise ServerError(NO_REPLICAS)
         return self._do[command[0]](command)
+
+    def restarted(self) -> None:
+        """Another process: counts and configuration are as at the first start."""
+        self.config = dict(CONFIG)
+        self.read_only = False
+        self.commands = self.echoes = 0
 
     def wipe(self) -> None:
         """Empties everything, as a restart without data does."""
@@ -178,6 +195,17 @@ class SimStore:
 
     def _flushall(self, command: Command) -> bool:
         self._data.clear()
+        return True
+
+    def _config(self, command: Command) -> Any:
+        verb, name = str(command[1]).upper(), str(command[2])
+        if verb == "GET":
+            return [name, self.config[name]] if name in self.config else []
+        if name not in self.config:
+            raise ServerError(f"Unknown option or number of arguments for CONFIG SET - '{name}'")
+        _integer(command[3])
+        self.config[name] = str(command[3])
+        self.read_only = self.config["min-replicas-to-write"] != "0"
         return True
 
     def _echo(self, command: Command) -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
-from nemesis.base import BaseFault
+from harness.core.protocols import Commandable
+from harness.nemesis_runner import Here
+from nemesis.base import BaseFault, LinkFault
+from nemesis.commands import ConfigFault, takes_writes
+from nemesis.memory_pressure import POLICIES, ballast
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.nemesis.worlds import TestWorld
@@ -16,12 +21,24 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("cut-reply", {"how": "silence"}),
     ("latency", {"latency_ms": 30, "direction": "upstream"}),
     ("latency", {"latency_ms": 30, "direction": "both"}),
+    ("slow", {"rate_kb_s": 10}),
+    *(("memory-pressure", {"policy": policy}) for policy in POLICIES[1:]),
 ]
-WITH_TOXICS = ["cut-reply", "jam", "latency", "mute"]
-LASTS = [name for name in FAULTS if FAULTS.load(name).acts_on == "link"] + [
-    "worker-pause",
-    "node-pause",
-]
+LINKS = [name for name in FAULTS if issubclass(FAULTS.load(name), LinkFault)]
+WITH_TOXICS = [name for name in LINKS if name != "sever"]
+CONFIGS = [name for name in FAULTS if issubclass(FAULTS.load(name), ConfigFault)]
+# What goes on until it is undone; the others are over when they have happened.
+LASTS = [*LINKS, *CONFIGS, "worker-pause", "node-pause"]
+
+
+def possible(names: Iterable[str], runtime: str, backend: str) -> list[str]:
+    """Those that can be done there; that the others are refused is tested by the table."""
+    return [name for name in names if FAULTS.load(name)().can(Here(runtime, backend)) is None]
+
+
+def possible_variants(runtime: str, backend: str) -> list[tuple[str, dict[str, Any]]]:
+    """The same for faults with parameters."""
+    return [v for v in VARIANTS if possible([v[0]], runtime, backend)]
 
 
 def make(name: str, params: dict[str, Any] | None = None) -> BaseFault:
@@ -42,11 +59,30 @@ def targets_of(fault: BaseFault, world: TestWorld, *, everyone: bool = False) ->
 def assert_all_well(world: TestWorld) -> None:
     for node in world.cluster.nodes.values():
         assert node.status().state == "running"
+        assert takes_writes(node).bit
+        assert isinstance(node, Commandable)
+        assert node.command("EXISTS", *ballast()) == "0"
     for link in world.cluster.links:
         assert link.toxics() == []
         assert link.probe(1000).outcome == "answered"
     for worker in world.workers:
         assert worker.status().state == "running"
+
+
+START = {
+    "maxmemory": "0",
+    "maxmemory-policy": "noeviction",
+    "maxmemory-samples": "5",
+    "min-replicas-to-write": "0",
+}
+"""Settings of a new server that faults change."""
+
+
+def settings_of(world: TestWorld) -> dict[str, str]:
+    """The same settings of the (only) server, as they are now."""
+    (node,) = world.cluster.nodes.values()
+    assert isinstance(node, Commandable)
+    return {name: node.command("CONFIG", "GET", name).split("\n")[1] for name in START}
 
 
 def put_right(world: TestWorld) -> None:
@@ -59,5 +95,8 @@ def put_right(world: TestWorld) -> None:
             node.resume()
         if node.status().state == "dead":
             node.start()
+        assert isinstance(node, Commandable)
+        for setting, value in START.items():
+            node.command("CONFIG", "SET", setting, value)
     for link in world.cluster.links:
         link.clear()

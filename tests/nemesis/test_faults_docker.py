@@ -12,9 +12,10 @@ from harness.core import limits
 from tests.compose.local import DiskLedger, undo_elsewhere
 from tests.nemesis.conformance import (
     LASTS,
-    VARIANTS,
     assert_all_well,
     make,
+    possible,
+    possible_variants,
     put_right,
     targets_of,
 )
@@ -23,7 +24,8 @@ from tests.nemesis.worlds import TestWorld, worker_processes
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
 # Faults on workers are the same in both runtimes: workers are processes of this machine.
-HERE = [variant for variant in VARIANTS if not variant[0].startswith("worker")]
+PLACE = ("docker", "redis-single")
+HERE = [v for v in possible_variants(*PLACE) if not v[0].startswith("worker")]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,7 @@ def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any])
     assert_all_well(world)
 
 
-@pytest.mark.parametrize("name", [name for name in LASTS if not name.startswith("worker")])
+@pytest.mark.parametrize("name", [n for n in possible(LASTS, *PLACE) if not n.startswith("worker")])
 def test_undone_by_another_process_it_is_healed_and_has_no_evidence(
     world: TestWorld, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

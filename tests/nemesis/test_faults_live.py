@@ -18,21 +18,27 @@ from compose.process_runtime import ProcessCluster
 from compose.toxiproxy import toxic_name
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import Evidence, Fault
+from harness.core.protocols import Commandable, Evidence, Fault
 from nemesis.registry import FAULTS
 from tests.compose.local import cluster_up, need, undo_elsewhere
 from tests.nemesis.conformance import (
+    CONFIGS,
     LASTS,
-    VARIANTS,
+    LINKS,
     WITH_TOXICS,
     assert_all_well,
     make,
+    possible,
+    possible_variants,
     put_right,
+    settings_of,
     targets_of,
 )
 from tests.nemesis.worlds import TestWorld, live_world, worker_processes
 
 pytestmark = pytest.mark.live
+
+HERE = ("process", "redis-single")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +74,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return hurry
 
 
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
+@pytest.mark.parametrize(("name", "params"), possible_variants(*HERE))
 def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
     fault = make(name, params)
     assert isinstance(fault, Fault)
@@ -87,7 +93,7 @@ def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any])
     assert_all_well(world)
 
 
-@pytest.mark.parametrize("name", FAULTS.names())
+@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
 def test_it_bites_all_targets_at_once(world: TestWorld, name: str) -> None:
     fault = make(name)
     targets = targets_of(fault, world, everyone=True)
@@ -100,7 +106,7 @@ def test_it_bites_all_targets_at_once(world: TestWorld, name: str) -> None:
     assert_all_well(world)
 
 
-@pytest.mark.parametrize("name", FAULTS.names())
+@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
 def test_a_fault_that_was_not_injected_has_no_evidence(
     world: TestWorld, name: str, impatient: Callable[[], None]
 ) -> None:
@@ -111,7 +117,7 @@ def test_a_fault_that_was_not_injected_has_no_evidence(
     assert evidence.says
 
 
-@pytest.mark.parametrize("name", FAULTS.names())
+@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
 def test_no_target_is_no_evidence(world: TestWorld, name: str) -> None:
     fault = make(name)
     assert not fault.evidence(world, []).bit
@@ -191,7 +197,7 @@ def test_a_dead_server_is_no_evidence_for_a_link_fault(
 ) -> None:
     """The echo is lost, but not because of the link."""
     impatient()
-    for name in ("sever", "jam", "mute", "cut-reply"):
+    for name in LINKS:
         fault = make(name)
         targets = targets_of(fault, world)
         fault.inject(world, targets)
@@ -214,17 +220,17 @@ def test_one_target_spared_is_no_evidence(world: TestWorld, impatient: Callable[
     fault.heal(world, targets)
 
 
-@pytest.mark.parametrize("name", ["sever", "jam", "mute", "latency", "cut-reply"])
+@pytest.mark.parametrize("name", LINKS)
 def test_faults_on_one_link_may_not_overlap(world: TestWorld, name: str) -> None:
     link = world.cluster.links[0]
-    link.add_toxic("bandwidth", "upstream", {"rate": 1000})
+    link.add_toxic("slow_close", "upstream", {"delay": 1})
     fault = make(name)
-    with pytest.raises(HarnessError, match=r"w0-redis is not clean \(bandwidth upstream\)"):
+    with pytest.raises(HarnessError, match=r"w0-redis is not clean \(slow_close upstream\)"):
         fault.inject(world, [link.name])
-    assert [toxic["type"] for toxic in link.toxics()] == ["bandwidth"]
+    assert [toxic["type"] for toxic in link.toxics()] == ["slow_close"]
 
 
-@pytest.mark.parametrize("name", ["sever", "jam", "mute", "latency", "cut-reply"])
+@pytest.mark.parametrize("name", LINKS)
 def test_a_refused_fault_neither_heals_nor_claims_what_another_did(
     world: TestWorld,
     name: str,
@@ -269,7 +275,7 @@ def test_a_stranger_is_named(world: TestWorld) -> None:
             make(name).inject(world, ["nobody"])
 
 
-@pytest.mark.parametrize("name", FAULTS.names())
+@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
 def test_another_runtime_is_refused_with_the_reason(world: TestWorld, name: str) -> None:
     world.runtime = "moon"
     reason = make(name).can(world)
@@ -340,6 +346,42 @@ def test_names_of_toxics_are_as_the_undo_steps_promise(world: TestWorld) -> None
         assert listed == {toxic_name(t["type"], t["stream"]) for t in link.toxics()}
         assert listed <= promised
         fault.heal(world, [link.name])
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_server_is_configured_as_before_after_the_heal(world: TestWorld, name: str) -> None:
+    before = settings_of(world)
+    fault = make(name)
+    fault.inject(world, ["redis"])
+    assert settings_of(world) != before
+    fault.heal(world, ["redis"])
+    assert settings_of(world) == before
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_server_started_again_is_left_alone_by_the_undo(world: TestWorld, name: str) -> None:
+    """The steps name the start of the server that they were promised for."""
+    node = world.cluster.nodes["redis"]
+    steps = make(name).undo(world, ["redis"])
+    node.kill()
+    node.start()
+    fault = make(name)
+    fault.inject(world, ["redis"])
+    assert "another server is there, left alone" in undo_elsewhere(steps)
+    assert fault.evidence(world, ["redis"]).bit
+    fault.heal(world, ["redis"])
+
+
+def test_the_lock_is_what_a_full_cache_throws_away(world: TestWorld) -> None:
+    """volatile-ttl: the key that expires soonest goes, and with it the lock."""
+    node = world.cluster.nodes["redis"]
+    assert isinstance(node, Commandable)
+    node.command("SET", "lock", "me", "NX", "PX", "30000")
+    fault = make("memory-pressure", {"policy": "volatile-ttl"})
+    fault.inject(world, ["redis"])
+    assert fault.evidence(world, ["redis"]).bit
+    assert node.command("EXISTS", "lock") == "0"
+    fault.heal(world, ["redis"])
 
 
 def test_a_stopped_worker_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -6,12 +6,24 @@ from typing import Any
 
 import pytest
 
+from clients.recipes.base import ServerError
+from clients.recipes.redis_lock import RELEASE
 from clients.sim.world import SimSetup, build
 from harness.core.clock import NS_PER_S, ms
 from harness.core.errors import HarnessError
 from nemesis.registry import FAULTS
-from tests.nemesis.conformance import VARIANTS, assert_all_well, make, targets_of
+from tests.nemesis.conformance import (
+    CONFIGS,
+    LINKS,
+    assert_all_well,
+    make,
+    possible,
+    possible_variants,
+    targets_of,
+)
 from tests.nemesis.worlds import TestWorld
+
+HERE = ("sim", "sim")
 
 
 @pytest.fixture
@@ -32,7 +44,7 @@ def world(setup: SimSetup) -> TestWorld:
     )
 
 
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
+@pytest.mark.parametrize(("name", "params"), possible_variants(*HERE))
 @pytest.mark.parametrize("everyone", [False, True])
 def test_it_bites_and_heals(
     world: TestWorld, name: str, params: dict[str, Any], everyone: bool
@@ -50,7 +62,7 @@ def test_it_bites_and_heals(
     assert_all_well(world)
 
 
-@pytest.mark.parametrize("name", FAULTS.names())
+@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
 def test_not_injected_means_no_evidence(world: TestWorld, name: str) -> None:
     fault = make(name)
     before = world.clock.now()
@@ -58,7 +70,7 @@ def test_not_injected_means_no_evidence(world: TestWorld, name: str) -> None:
     assert world.clock.now() - before < ms(20_000)  # virtual: it gave up in bounded time
 
 
-@pytest.mark.parametrize("name", ["sever", "jam", "mute", "latency", "cut-reply"])
+@pytest.mark.parametrize("name", LINKS)
 def test_cleared_behind_its_back_means_no_evidence(world: TestWorld, name: str) -> None:
     fault = make(name)
     targets = targets_of(fault, world)
@@ -82,3 +94,24 @@ def test_proof_takes_virtual_time_only(world: TestWorld) -> None:
     fault.inject(world, targets)
     assert fault.evidence(world, targets).bit
     assert world.clock.now() - before >= ms(250)  # the silent echo was waited for
+
+
+@pytest.mark.parametrize("name", possible(CONFIGS, *HERE))
+def test_a_restart_of_the_server_ends_what_was_configured(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    fault.inject(world, ["redis"])
+    assert fault.evidence(world, ["redis"]).bit
+    world.cluster.nodes["redis"].kill()
+    world.cluster.nodes["redis"].start()
+    assert not fault.evidence(world, ["redis"]).bit
+
+
+def test_read_only_refuses_writes_inside_scripts_too(world: TestWorld, setup: SimSetup) -> None:
+    store = setup.cluster.store
+    store.execute(("SET", "k", "me"))
+    fault = make("read-only")
+    fault.inject(world, ["redis"])
+    assert isinstance(store.answer(("EVAL", RELEASE, ("k",), ("me",))), ServerError)
+    assert store.execute(("GET", "k")) == "me"
+    fault.heal(world, ["redis"])
+    assert store.execute(("EVAL", RELEASE, ("k",), ("me",))) == 1
