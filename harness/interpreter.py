@@ -108,7 +108,7 @@ class Interpreter:
             nemesis_wake_ns = self.nemesis.tick(now_ns)
             self._dispatch(now_ns)
             idle = not self._flight and not self._timed and not self._free
-            if idle and not self._opening and self.nemesis.is_idle():
+            if idle and not self._opening and self.nemesis.is_idle() and not self._starting():
                 break
             wake_ns = min(now_ns + IDLE_POLL_NS, deadline_ns)
             if self._timed:
@@ -126,6 +126,10 @@ class Interpreter:
 
     def _is_free(self, worker: int) -> bool:
         return not (worker in self._flight or worker in self._opening or worker in self._dead)
+
+    def _starting(self) -> bool:
+        """True while a worker that died was started anew and has not said hello yet."""
+        return any(self.pool.handles[w].status().state != "dead" for w in self._dead)
 
     # ---- sending -------------------------------------------------------------------------
 

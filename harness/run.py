@@ -35,6 +35,7 @@ from harness.scenario import Scenario
 from harness.stage import Stage, open_stage
 from harness.summary import make_report, write_reports
 
+PROBE_SLACK_MS = 500  # a polling acquire gives up early; a probe must outlast the bound
 SLACK_MS = 5_000  # beyond all waits of the scenario, before operations are given up as unknown
 
 Progress = Callable[[str], None]
@@ -260,7 +261,9 @@ def _phases(
     final = EachWorker(
         tuple(Section.of(probes, worker=w, sections=1, start_ns=begin_ns) for w in workers)
     )
-    final_ms = limits.recovery_ms + workload.ttl_ms + workload.hold_ms[1] + SLACK_MS
+    final_ms = (
+        limits.recovery_ms + PROBE_SLACK_MS + workload.ttl_ms + workload.hold_ms[1] + SLACK_MS
+    )
     interpreter.run(final, deadline_ns=begin_ns + final_ms * NS_PER_MS)
 
 
@@ -268,11 +271,12 @@ def section_spec(scenario: Scenario, seed: int, *, final: bool = False) -> Secti
     """The workload of a scenario; the final phase probes once per worker, without idling."""
     workload = scenario.workload
     renew_ms = workload.renew_every_ms
+    probe_ms = scenario.run.recovery_ms + PROBE_SLACK_MS
     return SectionSpec(
         seed=seed,
         keys=workload.keys,
         ttl_ms=workload.ttl_ms,
-        timeout_ms=scenario.run.recovery_ms if final else workload.acquire_timeout_ms,
+        timeout_ms=probe_ms if final else workload.acquire_timeout_ms,
         hold_ns=ns_span((0, 0) if final else workload.hold_ms),
         idle_ns=ns_span((0, 0) if final else workload.idle_ms),
         renew_every_ns=None if final or renew_ms is None else renew_ms * NS_PER_MS,

@@ -16,6 +16,8 @@ from clients.broken.registry import CANARIES
 from harness.core.result import Valid
 from tests.canaries.scenarios import canary_scenario, correct_scenario, run_once
 
+pytestmark = pytest.mark.slow  # many seeds
+
 SEEDS = int(os.environ.get("LOCKHAVOC_CANARY_SEEDS", "100"))
 CORRECT_SEEDS = int(os.environ.get("LOCKHAVOC_CORRECT_SEEDS", "1000"))
 SHARDS = 4

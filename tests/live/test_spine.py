@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from clients.broken.registry import CANARIES
 from harness.core.result import Valid
+from harness.scenario import parse
 from tests.canaries.scenarios import canary_scenario, run_once
 from tests.live.command import ROOT, documents, leftovers, lockhavoc, require
 
@@ -88,11 +90,9 @@ def test_scenarios_of_the_book_end_as_claimed(name: str, tmp_path: Path) -> None
 def test_a_canary_that_passes_is_a_violation(tmp_path: Path) -> None:
     """The right lock under a canary's claim: the harness must not call that a success."""
     require("process")
-    scenario = canary_scenario("broken-constant-token", backend="redis-single", time_ms=4000)
-    right = scenario.model_copy(
-        update={"client": scenario.client.model_copy(update={"library": "recipe-redis"})}
-    )
-    claim = right.claim.model_copy(update={"by": ("lease",)})
-    report = run_once(right.model_copy(update={"claim": claim}), 1, tmp_path, runtime="process")
+    data = tomllib.loads(DEMO[0].read_text(encoding="utf-8"))
+    data["claim"] = {"verdict": "violation", "by": ["lease"], "why": "a canary's claim"}
+    data["client"] = {"library": "recipe-redis"}
+    report = run_once(parse(data), 1, tmp_path, runtime="process")
     assert (report.verdict, report.exit_code) == ("canary-passed", 1)
     assert report.valid.safety != Valid.UNKNOWN
