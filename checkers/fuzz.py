@@ -1,4 +1,4 @@
-"""Fuzzing the checkers against each other: monitor, general engine (both strategies), oracle.
+"""Fuzzing the checkers against each other: monitors (batch and online), general engine, oracle.
 
     python -m checkers.fuzz --model lease --rounds 50000 --seed 1
 
@@ -33,10 +33,12 @@ from checkers.models.base import ACQUIRE, Model, determined
 from checkers.monitors import cas, lease, mutex, reentrant, resource, rwlock, semaphore
 from checkers.monitors.span import Verdict
 from checkers.oracle import linearizable
+from checkers.stream import check_stream
 from harness.core.history import Interval
 from harness.core.result import Valid
 
 TTL = 10
+_TOKEN_KINDS = frozenset({"token-inversion", "token-duplicate", "token-mismatch"})
 
 
 class Anonymous(Model):
@@ -63,20 +65,24 @@ class Target(msgspec.Struct, frozen=True):
     draw: Callable[[random.Random], list[Act]]
     monitor: Callable[[list[Interval]], Verdict]
     model: Model
+    online: str | None = None  # the verdict of ``check_stream`` that answers the same question
 
 
 def targets() -> dict[str, Target]:
     """All comparisons by name."""
     return {
-        "mutex": Target(DRAWS["mutex"], mutex.check, make("mutex")),
-        "mutex-owners": Target(DRAWS["mutex-owners"], mutex.check, make("mutex")),
+        "mutex": Target(DRAWS["mutex"], mutex.check, make("mutex"), "mutex"),
+        "mutex-owners": Target(DRAWS["mutex-owners"], mutex.check, make("mutex"), "mutex"),
         "mutex-busy": Target(
             DRAWS["mutex-busy"], lambda ops: mutex.check(ops, busy=True), make("mutex")
         ),
-        "fenced": Target(DRAWS["fenced"], mutex.check_fenced, make("fenced")),
+        "fenced": Target(DRAWS["fenced"], mutex.check_fenced, make("fenced"), "fenced"),
         "reentrant": Target(DRAWS["reentrant"], reentrant.check, make("reentrant")),
         "lease": Target(
-            DRAWS["lease"], lambda ops: lease.check(ops, ttl_ns=TTL), make("lease", ttl_ns=TTL)
+            DRAWS["lease"],
+            lambda ops: lease.check(ops, ttl_ns=TTL),
+            make("lease", ttl_ns=TTL),
+            "lease",
         ),
         "lease-drift": Target(
             DRAWS["lease"],
@@ -98,7 +104,7 @@ def targets() -> dict[str, Target]:
         ),
         "rwlock": Target(DRAWS["rwlock"], rwlock.check, make("rwlock")),
         "cas": Target(DRAWS["cas"], cas.check, make("cas")),
-        "store": Target(DRAWS["store"], resource.check, make("store")),
+        "store": Target(DRAWS["store"], resource.check, make("store"), "store"),
     }
 
 
@@ -110,6 +116,8 @@ def answers(target: Target, ops: list[Interval]) -> dict[str, bool | str]:
         found["monitor"] = "not exact"
     else:
         found["monitor"] = verdict.valid is Valid.TRUE
+    if target.online is not None:
+        found["online"] = _online(target.online, ops)
     for name, strategy in (("wgl", wgl), ("frontier", frontier)):
         model = determined(target.model)
         valid: bool | None = True
@@ -122,6 +130,20 @@ def answers(target: Target, ops: list[Interval]) -> dict[str, bool | str]:
         found[name] = "out of budget" if valid is None else valid
     found["oracle"] = linearizable(ops, target.model)
     return found
+
+
+def _online(name: str, ops: list[Interval]) -> bool | str:
+    """What the online monitors say of these operations, written as lines."""
+    events = [event for op in ops for event in (op.invoke, op.complete) if event is not None]
+    events.sort(key=lambda event: event.index)
+    lines = [msgspec.json.encode(event) for event in events]
+    found = check_stream(lines, ttl_ns=TTL if name == "lease" else None)
+    verdict = found[name]
+    if name == "lease" and any(anomaly.kind in _TOKEN_KINDS for anomaly in verdict.anomalies):
+        return "not asked"
+    if verdict.valid is not Valid.UNKNOWN:
+        return verdict.valid is Valid.TRUE
+    return "not exact" if verdict.unsure else "nothing there"
 
 
 def disagree(found: dict[str, bool | str]) -> bool:

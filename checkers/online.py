@@ -150,6 +150,7 @@ class Online:
         if name in self.holds or name in self.unknown or name in self.ended:
             self.put_aside(key, f"hold {name!r} was used again before its end was known")
         self.holds[name] = hold
+        lock.last_a = event.time
         queue = lock.queue
         queue.append(hold)
         self.waits.granted(invoke, event.time, self.pending)
@@ -229,6 +230,8 @@ class Online:
         if lock.moments:
             self.place(lock, hold)
         late, free = earliest(hold, lock.free)
+        if b <= a and (clash or late):
+            self.put_aside(lock.key, "a hold began and ended at one instant")
         before = lock.free_by
         if late and before is not None:
             says.early_takeover(before, hold, lock.free, late)
@@ -301,15 +304,17 @@ class Online:
     def end(self, hold: Hold, invoke: Line, event: Line) -> None:
         """The hold surely lasted to the call of this release, and no longer than its answer."""
         call = invoke.time
+        lock = hold.lock
         if call <= hold.a:
             self.in_turn(hold, invoke)
+        if call <= lock.last_a:
+            self.apart(lock, hold, invoke)
         hold.b, hold.closer = call, invoke.index
         hold.released = hold.sure = True
         if call < hold.believed:
             hold.believed = call
         if invoke.value.token is not None or event.value.token is not None:
             self.named(hold, invoke, event)
-        lock = hold.lock
         queue = lock.queue
         if queue[0] is hold:
             queue.popleft()
@@ -321,6 +326,18 @@ class Online:
         """Operations of a hold come one after the other, else the batch form is asked."""
         if invoke.time < hold.a or (invoke.time == hold.a and invoke.process != hold.process):
             self.put_aside(invoke.key, "a hold had two operations at once")
+
+    def apart(self, lock: Lock, hold: Hold, invoke: Line) -> None:
+        """A process that confirms one hold and ends another at one instant: not for zones."""
+        near = [*lock.queue, lock.free_by, lock.reach_by]
+        for other in near:
+            if (
+                other is not None
+                and other is not hold
+                and other.a == invoke.time
+                and other.process == invoke.process
+            ):
+                self.put_aside(lock.key, "a process used two holds at one instant")
 
     def named(self, hold: Hold, invoke: Line, event: Line) -> None:
         """A release or renew that names a token must name the right one."""
@@ -368,6 +385,8 @@ class Online:
         if lock is None:
             lock = self.locks[invoke.key] = Lock(invoke.key)
         self.says.grants_unknown += 1
+        if _token(invoke, event) is not None:
+            self.put_aside(invoke.key, "a release names the token of an unknown grant")
         lock.moments.append(
             Moment(name, invoke.process, invoke.time, event.time, invoke.index, event.index)
         )
@@ -429,6 +448,7 @@ class Online:
             self.stranger(name, invoke)
         else:
             self.in_turn(hold, invoke)
+            self.apart(hold.lock, hold, invoke)
             hold.asked, hold.b, hold.closer = True, invoke.time, invoke.index
             hold.believed = min(hold.believed, invoke.time)
             self.remember(self.ended, name, hold)

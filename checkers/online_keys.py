@@ -128,6 +128,7 @@ class Lock:
         "gaps",
         "gone",
         "key",
+        "last_a",
         "moments",
         "queue",
         "reach",
@@ -140,7 +141,7 @@ class Lock:
         self.key = key
         self.queue: deque[Hold] = deque()
         self.moments: list[Moment] = []
-        self.reach = self.free = self.believed = -INF
+        self.reach = self.free = self.believed = self.last_a = -INF
         self.reach_by: Hold | None = None
         self.free_by: Hold | None = None
         self.believer: Hold | None = None  # the one of the ended windows that ended last

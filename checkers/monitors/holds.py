@@ -229,19 +229,25 @@ def block(hold: Hold, verdict: Verdict) -> Block | None:
 
 
 def touching_doubt(blocks: list[Block], verdict: Verdict) -> None:
-    """The zone theorem with "equal times are concurrent, but not within a process" needs holds of
-    one process; a hold of several with a tie at its ends goes to the engine."""
-    odd = [x for x in blocks if any(s.process != x.start.process for s in _all(x.hold))]
-    if not odd:
-        return
-    ends: dict[int, int] = {}
+    """Equal times are concurrent, but not within a process: if a process confirmed one hold and
+    ended another at the very same instant, zones do not tell their order, and the engine is asked.
+    """
+    ends: dict[int, list[Block]] = {}
     for x in blocks:
-        for t in {x.a, x.b}:
-            ends[t] = ends.get(t, 0) + 1
-    if any(ends[x.a] > 1 or (x.b < INF and ends[x.b] > 1) for x in odd):
-        verdict.doubt(
-            "a hold of two processes meets another hold at the same instant", odd[0].start.key
-        )
+        if x.end is not None:
+            ends.setdefault(x.b, []).append(x)
+    for x in blocks:
+        for y in ends.get(x.a, ()):
+            if x is not y and _tied(x, y):
+                verdict.doubt("a process used two holds at one instant", x.start.key)
+                return
+
+
+def _tied(x: Block, y: Block) -> bool:
+    """Whether some process ended an operation of x at x.a and began one of y then, after it."""
+    first = [(s.process, s.invoke) for s in _all(x.hold) if s.ok and s.ret == x.a]
+    second = [(s.process, s.invoke) for s in _all(y.hold) if s.call == y.b]
+    return any(p == q and i < j for p, i in first for q, j in second)
 
 
 def _all(hold: Hold) -> list[Span]:

@@ -20,7 +20,7 @@ from checkers.models.base import ACQUIRE, BUSY, LOCK_F, NOT_HELD, RELEASE, RENEW
 from checkers.models.shared import DOWNGRADE, MODES, READ, RW_F, UPGRADE, WRITE
 from checkers.monitors.holds import Hold, before, block, group
 from checkers.monitors.span import INF, Span, Verdict, judge, ms, sees, service, to_span
-from checkers.monitors.sweep import Point, Step, sweep
+from checkers.monitors.sweep import Point, Step, at_one_instant, sweep
 from harness.core.history import Interval
 
 
@@ -58,7 +58,7 @@ def _one(spans: list[Span], verdict: Verdict) -> None:
         for span in spans:
             owners.setdefault(span.owner, []).append(span)
         for owner, ops in owners.items():
-            _walk(owner, ops, whole, steps, verdict)
+            _steps(owner, ops, whole, steps, verdict)
     over, crowded = sweep(steps, points, whole)
     for step, holding in over:
         _meeting(step, holding, verdict)
@@ -107,7 +107,7 @@ def _hold(
     mode = None if acquire is None else acquire.value["mode"]
     key = (acquire or hold.rest[0]).key
     if any(span.f in (UPGRADE, DOWNGRADE) for span in hold.rest):
-        _walk(number, [acquire, *hold.rest] if acquire else hold.rest, whole, steps, verdict)
+        _steps(number, [acquire, *hold.rest] if acquire else hold.rest, whole, steps, verdict)
         return
     if any(span.value["mode"] not in (None, mode) for span in hold.rest):
         verdict.doubt("a release names another mode than its acquire", key)
@@ -124,12 +124,20 @@ def _hold(
         points.append(Point(found.b, found.a, weight, found.end or found.start, number))
 
 
+def _steps(holder: Any, ops: list[Span], whole: int, steps: list[Step], verdict: Verdict) -> None:
+    mine: list[Step] = []
+    _walk(holder, ops, whole, mine, verdict)
+    if at_one_instant(mine):
+        verdict.doubt("a hold was taken and given back at one instant", ops[0].key)
+    steps += mine
+
+
 def _walk(holder: Any, ops: list[Span], whole: int, steps: list[Step], verdict: Verdict) -> None:
     """One holder's operations in order: ``reads`` read holds, or ``writes``."""
     reads, writes = 0, False
     last: Span | None = None
     for span in ops:
-        if last is not None and (last.info or not before(last, span) or _instant(last, span)):
+        if last is not None and (last.info or not before(last, span)):
             verdict.doubt(
                 f"{span.who} went on after an unknown outcome, or did two at once", span.key
             )
@@ -169,11 +177,6 @@ def _walk(holder: Any, ops: list[Span], whole: int, steps: list[Step], verdict: 
         elif span.f != RENEW and span.f == RELEASE:
             steps.append(Step(span.call, -whole if writes else -1, span, holder))
             reads, writes = (reads, False) if writes else (reads - 1, False)
-
-
-def _instant(x: Span, y: Span) -> bool:
-    """Taken and given back at one instant: the sweep would see the two the wrong way round."""
-    return x.ret == y.call and x.f in (ACQUIRE, UPGRADE) and y.f in (RELEASE, DOWNGRADE)
 
 
 def _wrong(span: Span, says: str, verdict: Verdict) -> None:

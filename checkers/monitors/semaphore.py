@@ -26,7 +26,7 @@ from typing import Any
 from checkers.models.base import ACQUIRE, BUSY, LOCK_F, NOT_HELD, RELEASE, integer
 from checkers.monitors.holds import Hold, before, block, group
 from checkers.monitors.span import INF, Span, Verdict, by_key, judge, ms, service
-from checkers.monitors.sweep import Point, Step, sweep
+from checkers.monitors.sweep import Point, Step, at_one_instant, sweep
 from harness.core.history import Interval
 
 
@@ -63,7 +63,11 @@ def _owned(spans: list[Span], k: int, verdict: Verdict) -> None:
         for span in spans:
             owners.setdefault(span.owner, []).append(span)
         for owner, ops in owners.items():
-            _owner_steps(owner, ops, steps, verdict)
+            mine: list[Step] = []
+            _owner_steps(owner, ops, mine, verdict)
+            if at_one_instant(mine):
+                verdict.doubt("permits taken and given back at one instant", ops[0].key)
+            steps += mine
     over, crowded = sweep(steps, points, k)
     for step, holding in over:
         held = [other.span for other in holding if other is not step] + [step.span]
@@ -141,7 +145,7 @@ def _owner_steps(owner: Any, ops: list[Span], steps: list[Step], verdict: Verdic
     had = 0
     last: Span | None = None
     for span in ops:
-        if last is not None and (last.info or not before(last, span) or _instant(last, span)):
+        if last is not None and (last.info or not before(last, span)):
             verdict.doubt(
                 f"{span.who} went on after an unknown outcome, or did two at once", span.key
             )
@@ -165,11 +169,6 @@ def _owner_steps(owner: Any, ops: list[Span], steps: list[Step], verdict: Verdic
         elif span.f == RELEASE:
             had -= count
             steps.append(Step(span.call, -count, span, owner))
-
-
-def _instant(x: Span, y: Span) -> bool:
-    """Taken and given back at one instant: the sweep would see the two the wrong way round."""
-    return x.ret == y.call and x.f in (ACQUIRE,) and y.f in (RELEASE,)
 
 
 def _local(kind: str, span: Span, says: str, verdict: Verdict) -> None:

@@ -31,6 +31,18 @@ class Step(msgspec.Struct, gc=False):
     holder: object
 
 
+def at_one_instant(steps: list[Step]) -> bool:
+    """Whether one holder took and gave back at one instant, in this order: the sweep, which lets
+    releases come first, would see the two the wrong way round.  steps: of one holder, in order."""
+    taken_at = None
+    for step in steps:
+        if step.delta > 0:
+            taken_at = step.at
+        elif step.at == taken_at:
+            return True
+    return False
+
+
 class Point(msgspec.Struct, gc=False):
     """Needs an instant in [low, high] with ``weight`` to spare."""
 

@@ -1,71 +1,68 @@
-"""Small histories in one line each: ``A a 0-2; R a 5-8; A b 1-*; R b 9-10 fail t=3``.
+"""Histories in one line, for tests: ``A a 0-2; R a 7-8; A b 3-5 t=2; w a 4-5 t=1 fail``.
 
-    F who call-return [fail] [t=token] [v=value | v=from>to]
+``F who call-return [t=token] [v=value] [fail]``.  F: A acquire, R release, N renew, S/X shared and
+exclusive acquire, U unlock, w/r/c write, read, compare-and-set (``v=0>1``).  A return of ``*``
+is an unknown outcome; ``fail`` is the refusal that observed the state (not-held, stale, mismatch).
 
-F: A acquire, R release, N renew, S / X shared / exclusive acquire, U unlock, w / r / c write /
-read / compare-and-set.  ``*``: no completion.  ``fail``: refused with the observation of its kind.
-Times are ns.  With ``holds`` each name is one hold (and its owner); else an owner alone.
+``who`` is a hold (its id, and a process of its own that changes after an unknown outcome) or, with
+``owners=True``, an owner without hold ids.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from harness.core.history import Header, History, Op
+from harness.core.history import History, Interval, Op
 
-_F = {
-    "A": "acquire", "R": "release", "N": "renew", "S": "acquire", "X": "acquire",
-    "U": "release", "w": "write", "r": "read", "c": "cas",
-}  # fmt: skip
-_REFUSED = {"A": "busy", "S": "busy", "X": "busy", "w": "stale", "c": "mismatch"}
-_PART = re.compile(
-    r"(?P<f>\w) (?P<who>\w+) (?P<call>\d+)-(?P<ret>\d+|\*)(?P<fail> fail)?"
-    r"(?: t=(?P<token>\d+))?(?: v=(?P<value>[\d>]+))?(?P<late> fail)?"
-)
+NAMES = {
+    "A": "acquire",
+    "R": "release",
+    "N": "renew",
+    "S": "acquire",
+    "X": "acquire",
+    "U": "release",
+    "w": "write",
+    "r": "read",
+    "c": "cas",
+}
+REFUSALS = {"A": "busy", "S": "busy", "X": "busy", "w": "stale", "c": "mismatch"}
 
 
-def history(text: str, *, holds: bool = True, key: str | None = None, **header: Any) -> History:
-    """The history of a line of notation; at equal times calls come before returns."""
+def parse(text: str, *, owners: bool = False, key: str = "k") -> History:
+    """The history that ``text`` describes; ties are put in line order of the operations."""
     events: list[tuple[int, int, int, dict[str, Any]]] = []
-    names: dict[str, int] = {}
-    for place, part in enumerate(text.split(";")):
-        match = _PART.fullmatch(part.strip())
-        assert match is not None, part
-        f, who = match["f"], match["who"]
-        common = {
-            "process": names.setdefault(who, len(names)), "f": _F[f], "key": key,
-        }  # fmt: skip
-        asked, answered = _values(match, holds=holds)
-        call = int(match["call"])
-        events.append((call, 0, place, {**common, "type": "invoke", "value": asked}))
-        if match["ret"] == "*":
+    lives: dict[str, int] = {}
+    for number, part in enumerate(p for p in text.split(";") if p.strip()):
+        letter, who, times, *rest = part.split()
+        call, ret = times.split("-")
+        fields = dict(word.split("=", 1) for word in rest if "=" in word)
+        sent: Any = {} if owners else {"hold": who}
+        if owners:
+            sent["owner"] = who
+        if "t" in fields:
+            sent["token"] = int(fields["t"])
+        if letter in "SX":
+            sent["mode"] = "read" if letter == "S" else "write"
+        got: Any = sent
+        if letter in "rwc" and "v" in fields:
+            if letter == "c":
+                sent = [int(value) for value in fields["v"].split(">")]
+            else:
+                sent = None if letter == "r" else int(fields["v"])
+            got = int(fields["v"]) if letter == "r" else sent
+        life = lives.setdefault(who, 0)
+        process = f"{who}{life or ''}"
+        base = {"f": NAMES[letter], "process": process, "key": key}
+        events.append((int(call), number, 0, {**base, "type": "invoke", "value": sent}))
+        if ret == "*":
+            lives[who] += 1
             continue
-        ok = not (match["fail"] or match["late"])
-        error = None if ok else _REFUSED.get(f, "not-held")
-        done = {**common, "type": "ok" if ok else "fail", "error": error, "value": answered}
-        events.append((int(match["ret"]), 1, place, done))
+        kind, error = ("fail", REFUSALS.get(letter, "not-held")) if "fail" in rest else ("ok", None)
+        events.append((int(ret), number, 1, {**base, "type": kind, "value": got, "error": error}))
     events.sort(key=lambda event: event[:3])
-    ops = [Op(index=i, time=event[0], **event[3]) for i, event in enumerate(events)]
-    return History(ops, Header(**header))
+    return History([Op(i, at, **rest) for i, (at, _, _, rest) in enumerate(events)])
 
 
-def _values(match: re.Match[str], *, holds: bool) -> tuple[Any, Any]:
-    f, who = match["f"], match["who"]
-    value = match["value"]
-    if f == "r":
-        return None, None if value is None else int(value)
-    if f == "c":
-        pair = [int(part) for part in value.split(">")]
-        return pair, pair
-    if f == "w" and value is not None:
-        return int(value), int(value)
-    fields: dict[str, Any] = {"owner": who}
-    if holds and f != "w":
-        fields["hold"] = who
-    if f in "SX":
-        fields["mode"] = "read" if f == "S" else "write"
-    if match["token"] is None:
-        return fields, fields
-    token = {**fields, "token": int(match["token"])}
-    return (fields if f == "A" else token), token
+def intervals(text: str, **options: Any) -> list[Interval]:
+    """The operations that ``text`` describes."""
+    return parse(text, **options).intervals()
