@@ -44,7 +44,7 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
     move, watches, foresight, costed = work.move, work.watches, work.foresight, work.costed
     known, path, pause = seen.keys, stuck.path, budget.first_check
     stack: list[tuple[Any, ...]] = []
-    state = r = mask = used = nodes = 0
+    state, r, mask, used, nodes, size = 0, 0, 0, 0, 0, len(seq)
     x, row, items, stage = seq[0], rows[0], iter(choices[0]), KNOWN
     while True:
         for i in items:
@@ -63,7 +63,7 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
             r2 = r
             if i == x:
                 while True:
-                    if r2 == len(seq) and not work.extend():
+                    if r2 == size and (size := work.grown()) == r2:
                         path.append(i)
                         return True, stuck.after(nodes)
                     b = bit[seq[r2]]

@@ -113,32 +113,37 @@ class Work:
 
     def extend(self) -> bool:
         """Works out the next chunk of returns.  False if there were none left."""
-        order, returns, calls, bit = self._order, self.returns, self.calls, self.bit
-        opened, free, seq, count = self._open, self._free, self.seq, self.count
-        ops, prepare, prepared = self.ops, self.model.prepare, self.prepared
-        foresight, class_of, position = self.foresight, self.class_of, self.position
-        watches = self.watches
-        number_of, choices, infos = self._classes.setdefault, self.choices, self.infos
-        at, call, had = self._next_return, self._next_call, len(seq)
-        goal = had + CHUNK
-        while at < len(order) and len(seq) < goal:
-            x = order[at]
-            at += 1
+        had, order = len(self.seq), self._order
+        while self._next_return < len(order) and len(self.seq) == had:
+            at = self._next_return
+            self._next_return = at + CHUNK
+            self._lay_out(order[at : at + CHUNK])
+        self.weight += sum(map(len, self.choices[had:])) + 8 * (len(self.seq) - had)
+        return len(self.seq) > had
+
+    def grown(self) -> int:
+        """How many returns are worked out, after another chunk."""
+        self.extend()
+        return len(self.seq)
+
+    def _lay_out(self, returning: list[int]) -> None:
+        """Walks the events up to the last of ``returning`` (operations in order of return)."""
+        returns, calls, bit, class_of = self.returns, self.calls, self.bit, self.class_of
+        opened, free, seq, choices = self._open, self._free, self.seq, self.choices
+        ops, prepare, numbers, count = self.ops, self.model.prepare, self._classes, self.count
+        foresight, position, infos_before = self.foresight, self.position, self.infos_before
+        call, unknown = self._next_call, len(self.infos)
+        for x in returning:
             end: int = returns[x]  # type: ignore[assignment]  # required ones have a return
             while call < count and calls[call] <= end:
                 what = prepare(ops[call])
                 if what is not None:
                     try:
-                        kind = number_of(what, len(prepared))
+                        kind = numbers[what]
+                    except KeyError:
+                        numbers[what] = kind = self._new_class(what)
                     except TypeError:  # not hashable: a class of its own
-                        kind = len(prepared)
-                    if kind == len(prepared):
-                        prepared.append(what)
-                        watches.append(
-                            self.model.watches(what)
-                            if foresight is None
-                            else foresight.classed(what)
-                        )
+                        kind = self._new_class(what)
                     class_of[call] = kind
                     if foresight is not None:
                         foresight.admitted(call, kind)
@@ -146,24 +151,28 @@ class Work:
                         self._tie(call)
                     if returns[call] is None:
                         self._admit_info(call, kind)
+                        unknown += 1
                     else:
                         bit[call] = free.pop() if free else 1 << len(opened)
                         opened[call] = None
                 call += 1
-            slot = bit[x]
-            if slot:
+            if bit[x]:
                 del opened[x]
                 if position and x in position:
                     position[x] = len(seq)
                 seq.append(x)
                 choices.append((x, *opened))
+                infos_before.append(unknown)
+                free.append(bit[x])
                 if foresight is not None:
                     foresight.returned(x)
-                self.infos_before.append(len(infos))
-                free.append(slot)
-        self.weight += sum(map(len, choices[had:])) + 8 * (len(seq) - had)
-        self._next_return, self._next_call = at, call
-        return len(seq) > had
+        self._next_call = call
+
+    def _new_class(self, what: Any) -> int:
+        self.prepared.append(what)
+        watches = self.foresight.classed if self.foresight is not None else self.model.watches
+        self.watches.append(watches(what))
+        return len(self.prepared) - 1
 
     def _admit_info(self, i: int, kind: int) -> None:
         place = len(self.infos)

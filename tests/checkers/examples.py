@@ -1,4 +1,4 @@
-"""Small histories with known verdicts, in the notation of ``notation.history``.
+"""Small histories with known verdicts, in the notation of ``sketch.history``.
 
 Each row: name, model, its options, the history, whether it is linearizable.  The names' first
 letter says the kind (M mutex, R reentrant, S semaphore, W read/write, F fenced, T resource, C
@@ -12,7 +12,7 @@ from typing import Any
 from checkers.models import make
 from checkers.models.base import Model
 from harness.core.history import Interval
-from tests.checkers import notation
+from tests.checkers import sketch
 
 Row = tuple[str, str, dict[str, Any], str, bool]
 
@@ -75,7 +75,7 @@ NEGATIVE = [row for row in EXAMPLES if not row[4]]
 
 def intervals(row: Row) -> list[Interval]:
     """The operations of an example; reentrant locks know owners only, so they get no holds."""
-    return notation.history(row[3], holds=row[1] != "reentrant", key="k").intervals()
+    return sketch.history(row[3], holds=row[1] != "reentrant", key="k").intervals()
 
 
 def model_of(row: Row) -> Model:

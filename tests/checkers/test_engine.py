@@ -18,10 +18,11 @@ from checkers.engine.work import Work
 from checkers.interchange.jsonl import read_jsonl
 from checkers.models import make
 from checkers.models.base import Model, determined
+from checkers.models.register import Kv
 from checkers.oracle import linearizable
 from harness.core.history import Interval, Op, pair
 from harness.core.result import Valid
-from tests.checkers import notation
+from tests.checkers import sketch
 from tests.checkers.examples import EXAMPLES, NAMES, Row, intervals, model_of
 
 DATA = Path(__file__).parent.parent / "data"
@@ -131,6 +132,12 @@ def test_non_deterministic_random(seed: int) -> None:
     assert check(pair(ops), Dice()).valid == (Valid.TRUE if want else Valid.FALSE)
 
 
+class Blind(Kv):
+    """Strings, but without the foresight that makes the crowd below an easy question."""
+
+    foresees = False
+
+
 def crowd(count: int) -> list[Interval]:
     """A hard question: ``count`` concurrent appends and a read that saw none of the orders."""
     ops = [Op(i, i, i, "invoke", "append", "k", f"{i},") for i in range(count)]
@@ -148,14 +155,14 @@ def test_time_limit_is_unknown() -> None:
         now[0] += 0.01
         return now[0]
 
-    result = check(crowd(12), make("kv"), budget_s=0.5, clock=clock)
+    result = check(crowd(12), Blind(), budget_s=0.5, clock=clock)
     assert result.valid == Valid.UNKNOWN
     assert result.strategy == "none"
     assert "limit of time" in result.why
 
 
 def test_memory_limit_is_unknown() -> None:
-    result = check(crowd(12), make("kv"), memory_bytes=200_000)
+    result = check(crowd(12), Blind(), memory_bytes=200_000)
     assert result.valid == Valid.UNKNOWN
     assert "limit of memory" in result.why
 
@@ -165,7 +172,7 @@ def test_memory_estimate_is_of_the_right_size() -> None:
 
     tracemalloc.start()
     limit = 4_000_000
-    check(crowd(12), make("kv"), memory_bytes=limit)
+    check(crowd(12), Blind(), memory_bytes=limit)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert limit / 4 < peak < limit * 2
@@ -174,7 +181,7 @@ def test_memory_estimate_is_of_the_right_size() -> None:
 def test_hard_object_does_not_hide_a_violation_in_another() -> None:
     hard = crowd(14)
     ops = [Op(i, i, 99, "invoke" if i % 2 == 0 else "ok", "get", "z", "x") for i in range(2)]
-    result = check([*hard, *pair(ops)], make("kv"), budget_s=20)
+    result = check([*hard, *pair(ops)], Blind(), budget_s=20)
     assert result.valid == Valid.FALSE
     assert result.key == "z"
     assert result.seconds < 10
@@ -211,7 +218,7 @@ def test_long_history_needs_no_recursion() -> None:
 
 
 def test_witness_is_bounded_and_points_at_the_violation() -> None:
-    history = notation.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k")
+    history = sketch.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k")
     result = check(history.intervals(), make("mutex"))
     assert result.witness is not None
     assert result.witness.blocked.call_ns == 3
@@ -267,3 +274,10 @@ def double_grant_with_unknowns(count: int, unknown: int) -> list[Interval]:
         else:
             put("ok", who, "release", hold)
     return pair(ops)
+
+
+def test_foresight_answers_the_crowd_at_once() -> None:
+    result = check(crowd(12), make("kv"))
+    assert result.valid == Valid.FALSE
+    assert result.configurations < 100
+    assert check(crowd(6), Blind()).valid == Valid.FALSE

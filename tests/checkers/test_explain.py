@@ -15,7 +15,7 @@ from checkers.oracle import linearizable
 from checkers.picture import COLUMNS
 from harness.core.history import Interval, pair
 from harness.core.result import Anomaly, Result, Side, Valid
-from tests.checkers import notation
+from tests.checkers import sketch
 from tests.checkers.examples import NEGATIVE, Row, intervals, model_of
 from tests.checkers.test_engine import double_grant_with_unknowns
 
@@ -99,23 +99,23 @@ d  release k0 by worker 1 hold b owner b: 8 .. 9 ms, ok"""
 
 
 def test_text_of_a_double_grant() -> None:
-    history = notation.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k0")
+    history = sketch.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k0")
     told = explain(history, make("mutex"))
     assert told.text() == DOUBLE_GRANT
     assert told.overlap_ns == 2
 
 
 def test_picture_with_an_open_end_in_milliseconds() -> None:
-    history = notation.history("A a 0-*; R a 5-7; A b 2-4; R b 8-9", key="k0")
+    history = sketch.history("A a 0-*; R a 5-7; A b 2-4; R b 8-9", key="k0")
     for op in history.ops:
         op.time *= 1_000_000
     assert explain(history, make("mutex")).picture == NO_ROOM
 
 
 def test_offered_change_makes_it_legal() -> None:
-    history = notation.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k0")
+    history = sketch.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k0")
     assert "answered at 7 ns" in (explain(history, make("mutex")).legal_if or "")
-    changed = notation.history("A a 0-2; R a 7-8; A b 3-7; R b 9-10", key="k0")
+    changed = sketch.history("A a 0-2; R a 7-8; A b 3-7; R b 9-10", key="k0")
     assert check(changed.intervals(), make("mutex")).valid == Valid.TRUE
 
 
@@ -161,7 +161,7 @@ def test_random_violations(name: str) -> None:
 
 
 def test_weakened_operations() -> None:
-    ok, refused, lost = notation.history("A a 0-2; R b 3-4 fail; A c 5-*").intervals()
+    ok, refused, lost = sketch.history("A a 0-2; R b 3-4 fail; A c 5-*").intervals()
     soft = weaken(ok)
     assert soft is not None
     assert soft.outcome == "info"
@@ -172,11 +172,11 @@ def test_weakened_operations() -> None:
 
 
 def test_valid_and_unknown() -> None:
-    good = notation.history("A a 0-2; R a 5-8", key="k")
+    good = sketch.history("A a 0-2; R a 5-8", key="k")
     assert explain(good, make("mutex")).says.startswith("Nothing to explain")
     stuck = EngineResult(valid=Valid.UNKNOWN, strategy="none", why="limit of time reached")
     ops: list[Interval] = [
-        *notation.history("A a 0-*; A b 1-2", holds=False, key="k").intervals(),
+        *sketch.history("A a 0-*; A b 1-2", holds=False, key="k").intervals(),
     ]
     told = explain(ops, make("mutex"), stuck)
     assert told.valid == Valid.UNKNOWN
@@ -185,14 +185,14 @@ def test_valid_and_unknown() -> None:
 
 
 def test_explains_the_result_of_a_monitor() -> None:
-    history = notation.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k0")
+    history = sketch.history("A a 0-2; R a 7-8; A b 3-5; R b 9-10", key="k0")
     found = Anomaly(kind="double-grant", key="k0", ops=[1, 3])
     result = Result(checker="mutex", valid=Valid.FALSE, says="two holders", anomalies=[found])
     assert explain(history, make("mutex"), result).text() == DOUBLE_GRANT
 
 
 def test_says_so_if_the_engine_finds_nothing() -> None:
-    history = notation.history("A a 0-2; R a 5-8", key="k0")
+    history = sketch.history("A a 0-2; R a 5-8", key="k0")
     result = Result(checker="mutex", valid=Valid.FALSE, says="two holders")
     told = explain(history, make("mutex"), result)
     assert told.kind == "not-minimised"

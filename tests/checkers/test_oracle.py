@@ -12,7 +12,7 @@ from checkers.models.lease import Lease
 from checkers.oracle import linearizable, precedes
 from harness.core.errors import UserError
 from harness.core.history import Interval, Op, pair
-from tests.checkers import lease_times, notation
+from tests.checkers import lease_times, sketch
 from tests.checkers.examples import EXAMPLES, NAMES, Row, intervals, model_of
 
 
@@ -26,8 +26,8 @@ def test_empty_history_is_linearizable() -> None:
 
 
 def test_keys_are_independent() -> None:
-    one = notation.history("A a 0-2; R a 7-8", key="x").ops
-    two = notation.history("A b 0-5; R b 9-10", key="y").ops
+    one = sketch.history("A a 0-2; R a 7-8", key="x").ops
+    two = sketch.history("A b 0-5; R b 9-10", key="y").ops
     other = [Op(op.index + 10, op.time, op.process, op.type, op.f, "y", op.value) for op in two]
     for op in other:
         op.process = 7
@@ -35,7 +35,7 @@ def test_keys_are_independent() -> None:
 
 
 def test_closed_intervals_and_line_order() -> None:
-    touching = notation.history("A a 0-2; R a 4-6; A b 1-4; R b 7-8").intervals()
+    touching = sketch.history("A a 0-2; R a 4-6; A b 1-4; R b 7-8").intervals()
     assert linearizable(touching, make("mutex"))
     ops = [  # one process: a release that ends at the tick its next acquire begins
         Op(0, 0, 0, "invoke", "write", "k", 1),
@@ -88,7 +88,7 @@ def test_too_many_operations_are_refused() -> None:
         f"A h{i} {3 * i}-{3 * i + 1}; R h{i} {3 * i + 1}-{3 * i + 2}" for i in range(9)
     )
     with pytest.raises(UserError, match=r"18 operations.*limit is 16"):
-        linearizable(notation.history(text, key="k").intervals(), make("mutex"))
+        linearizable(sketch.history(text, key="k").intervals(), make("mutex"))
 
 
 @pytest.mark.parametrize("kind", ["safe", "exact"])
