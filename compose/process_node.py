@@ -21,7 +21,8 @@ from compose.process_server import LocalServer
 from compose.servers import Binary
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import Probe, Status
+from harness.core.protocols import ClockReading, Probe, Status
+from harness.core.skew import SkewFile
 from harness.core.undo import Step, resp_step
 
 
@@ -38,13 +39,19 @@ class ProcessNode:
         log: Path,
         mark: str,
         args: Sequence[str],
+        clock_shim: Path | None = None,
     ) -> None:
         self.name, self.role = name, "primary"
         self.host, self.port = "127.0.0.1", port
         self.data, self.log = data, log
         argv = [str(binary.path), "--port", str(port), "--bind", self.host]
         argv += ["--dir", str(data), "--daemonize", "no", "--set-proc-title", "no", *args]
-        self._server = LocalServer(f"node {name}", argv, mark=mark, log=log, cwd=data)
+        env: dict[str, str] = {}
+        self._clock = SkewFile(data.parent / f"{name}.clock") if clock_shim else None
+        if self._clock is not None and clock_shim is not None:
+            self._clock.create()
+            env |= self._clock.environment(clock_shim)
+        self._server = LocalServer(f"node {name}", argv, mark=mark, log=log, cwd=data, env=env)
 
     def __repr__(self) -> str:
         return f"ProcessNode({self.name}, {self.host}:{self.port})"
@@ -107,3 +114,20 @@ class ProcessNode:
     def undo_command(self, *words: str) -> Sequence[Step]:
         run_id = str(self.facts()["run_id"])
         return [resp_step(self.host, self.port, words, run_id=run_id)]
+
+    def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
+        self._skew().set(offset_ns=offset_ns, rate_ppm=rate_ppm)
+
+    def clock_reading(self) -> ClockReading:
+        told = redis_probe.clock(self.host, self.port)
+        return ClockReading(told.offset_ns, told.error_ns, self._skew().reads())
+
+    def undo_clock(self) -> Sequence[Step]:
+        return self._skew().undo()
+
+    def _skew(self) -> SkewFile:
+        if self._clock is None:
+            raise HarnessError(
+                f"node {self.name} was started without the clock shim: its clock is the machine's"
+            )
+        return self._clock

@@ -53,6 +53,9 @@ class ProcessRuntime:
 
     name = "process"
 
+    def __init__(self) -> None:
+        self.clock_shim: Path | None = None  # protocols.ClockShimmed
+
     def can(self, backend: str) -> str | None:
         """None, or why not and the fix: no such backend, a binary is missing, not Linux."""
         if not sys.platform.startswith("linux"):
@@ -77,7 +80,7 @@ class ProcessRuntime:
         spec: BackendSpec = BACKENDS.load(backend)
         args = list(spec.server_args(spec.settle(options, runtime=self.name)))
         server, toxiproxy = _binaries(spec)
-        cluster = ProcessCluster(run_dir.resolve(), ledger)
+        cluster = ProcessCluster(run_dir.resolve(), ledger, clock_shim=self.clock_shim)
         try:
             for name in spec.nodes:
                 cluster.add_node(name, server, args)
@@ -105,7 +108,7 @@ def _binaries(spec: BackendSpec) -> tuple[Binary, Binary]:
 class ProcessCluster:
     """``protocols.Cluster`` with local processes."""
 
-    def __init__(self, run_dir: Path, ledger: Ledger) -> None:
+    def __init__(self, run_dir: Path, ledger: Ledger, *, clock_shim: Path | None = None) -> None:
         self._nodes: dict[str, Node] = {}
         self._links: list[Link] = []
         self._versions: dict[str, str] = {}
@@ -114,7 +117,7 @@ class ProcessCluster:
         self.versions: Mapping[str, str] = self._versions
         self.api: ToxiproxyClient | None = None
         self._run = f"lh{os.urandom(6).hex()}"  # mark of its processes, prefix of its proxies
-        self._ports = FreePorts()
+        self._ports, self._clock_shim = FreePorts(), clock_shim
         self._work, self._logs = run_dir / "servers", run_dir / "nodes"
         self._local: list[ProcessNode] = []
         self._proxy: LocalServer | None = None
@@ -130,7 +133,14 @@ class ProcessCluster:
         def start(port: int) -> ProcessNode:
             data, log = self._work / name, self._logs / f"{name}.log"
             node = ProcessNode(
-                name, binary, port=port, data=data, log=log, mark=self._run, args=args
+                name,
+                binary,
+                port=port,
+                data=data,
+                log=log,
+                mark=self._run,
+                args=args,
+                clock_shim=self._clock_shim,
             )
             self._local.append(node)  # before it starts, so that ``down`` knows it
             node.first_start()

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import AnsweredError, HarnessError
-from harness.core.protocols import Probe
+from harness.core.protocols import ClockReading, Probe
 
 _CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the run's clock is not
 _MARK_LIFE_S = 86_400  # longer than any run; then the server forgets it by itself
@@ -176,6 +177,16 @@ def facts(host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS) ->
         raise HarnessError(
             f"server at {host}:{port}: INFO lacks or garbles the field {error}"
         ) from error
+
+
+def clock(host: str, port: int) -> ClockReading:
+    """How far the server's wall clock (TIME) is ahead of ours.  HarnessError as for ``ask``."""
+    before_ns = time.time_ns()
+    (reply,) = ask(host, port, ("TIME",))
+    after_ns = time.time_ns()
+    seconds, _, micros = reply.partition("\n")
+    there_ns = int(seconds) * NS_PER_S + int(micros) * 1000
+    return ClockReading(there_ns - (before_ns + after_ns) // 2, (after_ns - before_ns) // 2 + 1000)
 
 
 def leave_mark(host: str, port: int, mark: str) -> None:

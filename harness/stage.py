@@ -21,12 +21,12 @@ from clients.sim.world import build
 from harness.core.clock import Clock, MonotonicClock
 from harness.core.errors import LockhavocError, RefusedError
 from harness.core.messages import WorkerPool
-from harness.core.protocols import Cluster, ResourceRecord, Runtime
+from harness.core.protocols import ClockShimmed, Cluster, ResourceRecord, Runtime
 from harness.core.undo import kill_marked_step
 from harness.interrupts import held_back
 from harness.ledger import FileLedger
 from harness.plan import Plan
-from harness.registries import LIBRARIES, RUNTIMES, SIM
+from harness.registries import FAULTS, LIBRARIES, RUNTIMES, SIM
 from harness.resource import LiveResource, NoResource, Resource, SimulatedResource
 from harness.scenario import Scenario
 from harness.store import Environment
@@ -95,7 +95,7 @@ def open_stage(
     opening = (
         _open_sim(scenario, plan, run_dir)
         if runtime == SIM
-        else _open_live(scenario, runtime, run_dir, progress)
+        else _open_live(scenario, plan, runtime, run_dir, progress)
     )
     with opening as stage:
         yield stage
@@ -103,7 +103,7 @@ def open_stage(
 
 @contextmanager
 def _open_live(
-    scenario: Scenario, runtime: str, run_dir: Path, progress: Progress
+    scenario: Scenario, plan: Plan, runtime: str, run_dir: Path, progress: Progress
 ) -> Iterator[Stage]:
     from clients import environments  # only live workers need environments
 
@@ -112,6 +112,9 @@ def _open_live(
     reason = live.can(scenario.backend.name)
     if reason:
         raise RefusedError(f"backend {scenario.backend.name!r} cannot run here", [reason])
+    shim = _clock_shim(plan)
+    if isinstance(live, ClockShimmed):
+        live.clock_shim = shim
     python = environments.ensure(library, python=scenario.client.python, progress=progress)
     clock = MonotonicClock()
     ledger = FileLedger(run_dir, clock, start_ns=clock.now())
@@ -135,7 +138,9 @@ def _open_live(
             resource = LiveResource(run_dir, scenario.resource.mode, mark)
         teardown.add("resource", resource.close)
         argv = library.command(python)
-        pool = ProcessPool(argv, workers=workers, log_dir=run_dir / "workers", mark=mark)
+        pool = ProcessPool(
+            argv, workers=workers, log_dir=run_dir / "workers", mark=mark, clock_shim=shim
+        )
         teardown.add("workers", pool.close)
         stage = Stage(
             runtime=runtime,
@@ -153,6 +158,15 @@ def _open_live(
     finally:
         with held_back():
             teardown.run()
+
+
+def _clock_shim(plan: Plan) -> Path | None:
+    """The shim, if any fault of the plan needs it: then all run under it, else nobody does."""
+    if not any(getattr(FAULTS.load(step.kind), "needs_clock_shim", False) for step in plan.faults):
+        return None
+    from nemesis.clockshim import build as shim
+
+    return shim.ensure()
 
 
 class _Teardown:

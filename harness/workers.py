@@ -28,7 +28,7 @@ from harness.core import limits
 from harness.core.clock import NS_PER_S
 from harness.core.errors import HarnessError
 from harness.core.messages import PoolEvent, Reply, Request
-from harness.core.protocols import Status, WorkerHandle
+from harness.core.protocols import ClockReading, Status, WorkerHandle
 from harness.core.undo import (
     MARK_VARIABLE,
     Step,
@@ -36,6 +36,7 @@ from harness.core.undo import (
     process_state,
     signal_step,
 )
+from harness.worker_clock import WorkerClock
 
 READ_BYTES = 1 << 16
 
@@ -44,9 +45,17 @@ class ProcessWorker:
     """One worker process (harness.core.protocols.WorkerHandle)."""
 
     def __init__(
-        self, index: int, argv: Sequence[str], log: Path, env: dict[str, str], pool: ProcessPool
+        self,
+        index: int,
+        argv: Sequence[str],
+        log: Path,
+        env: dict[str, str],
+        pool: ProcessPool,
+        clock_shim: Path | None = None,
     ) -> None:
         self.index, self.name = index, f"w{index}"
+        self.skew = WorkerClock(self.name, log.with_suffix(".clock"), clock_shim)
+        env = {**env, **self.skew.environment()}
         self._argv, self._log, self._env, self._pool = list(argv), log, env, pool
         self.process: subprocess.Popen[bytes] | None = None
         self.buffer = b""
@@ -81,6 +90,15 @@ class ProcessWorker:
 
     def undo_pause(self) -> Sequence[Step]:
         return [signal_step(self.pid, "CONT")]
+
+    def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
+        self.skew.file().set(offset_ns=offset_ns, rate_ppm=rate_ppm)
+
+    def clock_reading(self) -> ClockReading:
+        return self.skew.reading(self.pid)
+
+    def undo_clock(self) -> Sequence[Step]:
+        return self.skew.file().undo()
 
     def kill(self) -> None:
         """SIGKILL; returns when it is dead."""
@@ -125,11 +143,21 @@ class ProcessWorker:
 class ProcessPool:
     """Worker processes and one selector over their pipes (harness.core.messages.WorkerPool)."""
 
-    def __init__(self, argv: Sequence[str], *, workers: int, log_dir: Path, mark: str) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        workers: int,
+        log_dir: Path,
+        mark: str,
+        clock_shim: Path | None = None,
+    ) -> None:
+        """clock_shim: start them with it, so that clock faults can be done (core/skew.py)."""
         env = {MARK_VARIABLE: mark, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         log_dir.mkdir(parents=True, exist_ok=True)
         self._workers = [
-            ProcessWorker(i, argv, log_dir / f"w{i}.log", env, self) for i in range(workers)
+            ProcessWorker(i, argv, log_dir / f"w{i}.log", env, self, clock_shim)
+            for i in range(workers)
         ]
         self.handles: list[WorkerHandle] = list(self._workers)
         self._selector = selectors.DefaultSelector()

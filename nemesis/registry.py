@@ -10,6 +10,8 @@ from harness.core.registry import Registry
 FAULTS = Registry(
     "fault",
     {
+        "clock-jump": "nemesis.clock_jump:ClockJump",
+        "clock-skew": "nemesis.clock_skew:ClockSkew",
         "cut-reply": "nemesis.cut_reply:CutReply",
         "deafen": "nemesis.deafen:Deafen",
         "flush": "nemesis.flush:Flush",
@@ -24,6 +26,8 @@ FAULTS = Registry(
         "read-only": "nemesis.read_only:ReadOnly",
         "sever": "nemesis.sever:Sever",
         "slow": "nemesis.slow:Slow",
+        "worker-clock-jump": "nemesis.worker_clock_jump:WorkerClockJump",
+        "worker-clock-skew": "nemesis.worker_clock_skew:WorkerClockSkew",
         "worker-kill": "nemesis.worker_kill:WorkerKill",
         "worker-pause": "nemesis.worker_pause:WorkerPause",
     },

@@ -19,7 +19,7 @@ from clients.sim.clock import SimClock
 from clients.sim.store import Command, SimStore
 from harness.core.clock import NS_PER_MS, NS_PER_S
 from harness.core.errors import AnsweredError, HarnessError
-from harness.core.protocols import Probe, Status
+from harness.core.protocols import ClockReading, Probe, Status
 from harness.core.undo import Step
 
 if TYPE_CHECKING:
@@ -124,6 +124,19 @@ class SimNode:
 
     def undo_command(self, *words: str) -> Sequence[Step]:
         """The simulated server ends with this process: nothing to undo from another one."""
+        return ()
+
+    def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
+        """The wall clock, by which leases are judged (``protocols.Skewable``)."""
+        self.store.wall_offset_ns, self.store.wall_rate_ppm = offset_ns, rate_ppm
+        self.store.wall_since_ns = self.clock.now()
+
+    def clock_reading(self) -> ClockReading:
+        """Exact: nothing lies between the two."""
+        return ClockReading(self._answering().wall_ns() - self.clock.now(), 0)
+
+    def undo_clock(self) -> Sequence[Step]:
+        """As for a pause: nothing to undo from another process."""
         return ()
 
     def _answering(self) -> SimStore:

@@ -30,6 +30,7 @@ NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
 WRITES = frozenset({"SET", "DEL", "EXPIRE", "PEXPIRE", "INCR", "FLUSHALL"})
 CONFIG = {"min-replicas-to-write": "0"}
 """What CONFIG GET and SET know, with the values at the start."""
+PPM = 1_000_000
 BAD_EXPIRE = "invalid expire time in 'set' command"
 
 
@@ -39,7 +40,7 @@ class SimStore:
     def __init__(self, clock: SimClock) -> None:
         self._clock = clock
         self._data: dict[str, Entry] = {}
-        self.wall_offset_ns = 0
+        self.wall_offset_ns = self.wall_rate_ppm = self.wall_since_ns = 0
         self.config = dict(CONFIG)
         self.read_only = False  # more replicas are wanted than a server alone can have
         self.commands = self.echoes = 0
@@ -98,17 +99,22 @@ class SimStore:
 
     def wall_ms(self) -> int:
         """The server's wall clock in whole ms."""
-        return (self._clock._now_ns + self.wall_offset_ns) // NS_PER_MS
+        return self.wall_ns() // NS_PER_MS
+
+    def wall_ns(self) -> int:
+        """The server's wall clock; without a skew the simulated time itself."""
+        now_ns = self._clock._now_ns
+        if self.wall_rate_ppm:
+            drift_ns = (now_ns - self.wall_since_ns) * self.wall_rate_ppm // PPM
+            return now_ns + self.wall_offset_ns + drift_ns
+        return now_ns + self.wall_offset_ns
 
     def _live(self, key: str) -> Entry | None:
         entry = self._data.get(key)
         if entry is None:
             return None
         deadline_ms = entry[1]
-        if (
-            deadline_ms is not None
-            and (self._clock._now_ns + self.wall_offset_ns) // NS_PER_MS > deadline_ms
-        ):
+        if deadline_ms is not None and self.wall_ns() // NS_PER_MS > deadline_ms:
             del self._data[key]
             return None
         return entry

@@ -101,6 +101,39 @@ class Commandable(Protocol):
         """Steps that carry the command out from any process, on this start of the server only."""
 
 
+class ClockReading(msgspec.Struct, frozen=True):
+    """How far a machine's wall clock is ahead of ours, give or take ``error_ns``; ``reads``: how
+    often its process was told a skewed time so far (None: not counted)."""
+
+    offset_ns: int
+    error_ns: int
+    reads: int | None = None
+
+
+@runtime_checkable
+class Skewable(Protocol):
+    """Optional power of a node or worker: its wall clock can be set apart from the machine's;
+    its monotonic clock never."""
+
+    def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
+        """From now on ahead by ``offset_ns``, growing by ``rate_ppm``; zeros: the true time.
+        HarnessError if it was started without the means."""
+
+    def clock_reading(self) -> ClockReading:
+        """What its clock says now, asked and not remembered; HarnessError if it cannot tell."""
+
+    def undo_clock(self) -> Sequence[Step]:
+        """Steps that give it the true time from any process."""
+
+
+@runtime_checkable
+class ClockShimmed(Protocol):
+    """Optional power of a runtime: its servers start with a clock shim (core/skew.py) if it is
+    given one before ``up``."""
+
+    clock_shim: Path | None
+
+
 class Link(Protocol):
     """One way through one proxy: worker -> node."""
 

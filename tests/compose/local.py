@@ -80,10 +80,17 @@ def undo_elsewhere(steps: Sequence[Step]) -> str:
 
 @contextmanager
 def cluster_up(
-    folder: Path, backend: str = "redis-single", *, workers: int = 2, **options: Any
+    folder: Path,
+    backend: str = "redis-single",
+    *,
+    workers: int = 2,
+    clock_shim: Path | None = None,
+    **options: Any,
 ) -> Iterator[ProcessCluster]:
     """A running cluster that is taken down at the end, whatever happens."""
-    cluster = ProcessRuntime().up(
+    runtime = ProcessRuntime()
+    runtime.clock_shim = clock_shim
+    cluster = runtime.up(
         backend,
         options,
         workers=workers,

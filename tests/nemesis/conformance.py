@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterable
 from typing import Any
 
-from harness.core.protocols import Commandable
+from harness.core.errors import HarnessError
+from harness.core.protocols import Commandable, Skewable
 from harness.nemesis_runner import Here
 from nemesis.base import BaseFault, LinkFault
+from nemesis.clock import ClockFault
 from nemesis.commands import ConfigFault, takes_writes
 from nemesis.memory_pressure import POLICIES, ballast
 from nemesis.registry import FAULTS
@@ -22,13 +25,17 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("latency", {"latency_ms": 30, "direction": "upstream"}),
     ("latency", {"latency_ms": 30, "direction": "both"}),
     ("slow", {"rate_kb_s": 10}),
+    *((f"{who}clock-jump", {"direction": "backward"}) for who in ("", "worker-")),
+    *((f"{who}clock-skew", {"direction": "slow"}) for who in ("", "worker-")),
+    ("clock-skew", {"rate_ppm": 10_000}),
     *(("memory-pressure", {"policy": policy}) for policy in POLICIES[1:]),
 ]
 LINKS = [name for name in FAULTS if issubclass(FAULTS.load(name), LinkFault)]
 WITH_TOXICS = [name for name in LINKS if name != "sever"]
 CONFIGS = [name for name in FAULTS if issubclass(FAULTS.load(name), ConfigFault)]
 # What goes on until it is undone; the others are over when they have happened.
-LASTS = [*LINKS, *CONFIGS, "worker-pause", "node-pause"]
+CLOCKS = [name for name in FAULTS if issubclass(FAULTS.load(name), ClockFault)]
+LASTS = [*LINKS, *CONFIGS, *CLOCKS, "worker-pause", "node-pause"]
 
 
 def possible(names: Iterable[str], runtime: str, backend: str) -> list[str]:
@@ -98,5 +105,9 @@ def put_right(world: TestWorld) -> None:
         assert isinstance(node, Commandable)
         for setting, value in START.items():
             node.command("CONFIG", "SET", setting, value)
+    for machine in [*world.workers, *world.cluster.nodes.values()]:
+        if isinstance(machine, Skewable):
+            with contextlib.suppress(HarnessError):  # started without the shim
+                machine.set_clock(offset_ns=0, rate_ppm=0)
     for link in world.cluster.links:
         link.clear()

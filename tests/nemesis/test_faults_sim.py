@@ -11,6 +11,7 @@ from clients.recipes.redis_lock import RELEASE
 from clients.sim.world import SimSetup, build
 from harness.core.clock import NS_PER_S, ms
 from harness.core.errors import HarnessError
+from harness.core.protocols import Skewable
 from nemesis.registry import FAULTS
 from tests.nemesis.conformance import (
     CONFIGS,
@@ -115,3 +116,31 @@ def test_read_only_refuses_writes_inside_scripts_too(world: TestWorld, setup: Si
     assert store.execute(("GET", "k")) == "me"
     fault.heal(world, ["redis"])
     assert store.execute(("EVAL", RELEASE, ("k",), ("me",))) == 1
+
+
+def test_a_step_of_the_clock_ends_a_lease_and_a_fast_clock_shortens_it(
+    world: TestWorld, setup: SimSetup
+) -> None:
+    store, clock = setup.cluster.store, setup.clock
+    store.execute(("SET", "k", "me", "PX", 5_000))
+    fault = make("clock-jump", {"offset_ms": 6_000})
+    fault.inject(world, ["redis"])
+    assert store.execute(("GET", "k")) is None
+    fault.heal(world, ["redis"])
+    skew = make("clock-skew", {"rate_ppm": 500_000})
+    store.execute(("SET", "k", "me", "PX", 3_000))
+    skew.inject(world, ["redis"])
+    start_ns = clock.now()
+    clock.sleep_until(start_ns + ms(1_990))
+    assert store.execute(("GET", "k")) == "me"
+    clock.sleep_until(start_ns + ms(2_010))
+    assert store.execute(("GET", "k")) is None
+
+
+def test_a_clock_set_otherwise_is_no_evidence(world: TestWorld) -> None:
+    fault = make("clock-jump", {"offset_ms": 6_000})
+    fault.inject(world, ["redis"])
+    node = world.cluster.nodes["redis"]
+    assert isinstance(node, Skewable)
+    node.set_clock(offset_ns=ms(5_000), rate_ppm=0)
+    assert not fault.evidence(world, ["redis"]).bit

@@ -13,6 +13,7 @@ from harness.core.clock import Clock, MonotonicClock, ms
 from harness.core.protocols import Cluster, View, WorkerHandle
 from harness.core.undo import kill_marked_step, perform
 from harness.workers import ProcessPool
+from nemesis.clockshim import build
 from tests.compose.local import cluster_up, need
 
 # Stands for a client: waits for input for ever.  Faults on workers look at the process alone.
@@ -51,7 +52,8 @@ class TestWorld:
 def worker_processes(folder: Path, count: int) -> Iterator[Sequence[WorkerHandle]]:
     """Processes in the harness' own pool, with a loop that takes note of deaths."""
     mark = f"test-workers-{folder.name}-{id(folder)}"
-    pool = ProcessPool(IDLE, workers=count, log_dir=folder / "workers", mark=mark)
+    shim = None if build.why_not() else build.ensure()
+    pool = ProcessPool(IDLE, workers=count, log_dir=folder / "workers", mark=mark, clock_shim=shim)
     clock, stop = MonotonicClock(), threading.Event()
 
     def loop() -> None:
@@ -74,8 +76,9 @@ def worker_processes(folder: Path, count: int) -> Iterator[Sequence[WorkerHandle
 def live_world(folder: Path, *, workers: int = 2) -> Iterator[tuple[TestWorld, ProcessCluster]]:
     """A world on the process runtime."""
     need()
+    shim = None if build.why_not() else build.ensure()
     with (
-        cluster_up(folder, workers=workers) as cluster,
+        cluster_up(folder, workers=workers, clock_shim=shim) as cluster,
         worker_processes(folder, workers) as handles,
     ):
         yield TestWorld(cluster, handles), cluster

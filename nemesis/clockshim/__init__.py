@@ -1,0 +1,1 @@
+"""The clock shim: C source and what builds it (``build.ensure``)."""
