@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Foresight:
-    """Kept up by ``Work``: ``admitted`` per operation, ``returned`` per place in ``seq``."""
+    """Kept up by ``Work``: ``classed`` per class of operations, ``catch_up`` per chunk."""
 
     __slots__ = (
+        "_ask",
         "_first_want",
         "_fresh",
         "_fresh_calls",
-        "_known",
+        "_leads",
         "_of_class",
         "_open_fresh",
-        "_opened",
         "_wants",
         "work",
     )
@@ -40,33 +40,35 @@ class Foresight:
         self._wants: list[tuple[int, Any]] = []  # (operation, what it needs), in order of return
         self._first_want: list[int] = []  # place in seq -> first of _wants at or after it
         self._fresh: set[int] = set()
-        self._opened: list[int] = []  # fresh starts under way
         self._fresh_calls: list[int] = []
         self._open_fresh: list[tuple[int, ...]] = []  # place in seq -> fresh starts open there
-        self._known: dict[tuple[int, int], bool] = {}
+        self._leads = work.model.leads
+        self._ask = work.model.wants
         self._of_class: list[Any] = []  # class -> what Model.wants said
 
     def classed(self, what: Any) -> bool:
         """Takes note of a new class of operations; True if it only watches."""
-        wanted = self.work.model.wants(what)
+        wanted = self._ask(what)
         self._of_class.append(wanted)
         return wanted is not None and wanted is not RESETS
 
-    def admitted(self, i: int, kind: int) -> None:
-        if self._of_class[kind] is RESETS:
-            self._fresh.add(i)
-            if self.work.returns[i] is not None:
-                self._opened.append(i)
-            self._fresh_calls.append(self.work.calls[i])
-
-    def returned(self, i: int) -> None:
-        self._first_want.append(len(self._wants))
-        self._open_fresh.append(tuple(self._opened))
-        wanted = self._of_class[self.work.class_of[i]]
-        if wanted is RESETS:
-            self._opened.remove(i)
-        elif wanted is not None:
-            self._wants.append((i, wanted))
+    def catch_up(self, first_call: int, last_call: int) -> None:
+        """Takes note of the operations just laid out, and of the returns."""
+        work, fresh, of_class = self.work, self._fresh, self._of_class
+        class_of, wants, first_want = work.class_of, self._wants, self._first_want
+        for i in range(first_call, last_call):
+            if of_class and of_class[class_of[i]] is RESETS:
+                fresh.add(i)
+                self._fresh_calls.append(work.calls[i])
+        for r in range(len(first_want), len(work.seq)):
+            choices = work.choices[r]
+            first_want.append(len(wants))
+            self._open_fresh.append(
+                () if fresh.isdisjoint(choices) else tuple(j for j in choices if j in fresh)
+            )
+            wanted = of_class[class_of[choices[0]]]
+            if wanted is not None and wanted is not RESETS:
+                wants.append((choices[0], wanted))
 
     def hopeless(self, state: int, r: int, mask: int) -> bool:
         """Whether the next read on record can no longer be right, whatever is done before it."""
@@ -78,10 +80,9 @@ class Foresight:
             i, wanted = self._wants[place]
             if mask & work.bit[i] and work.calls[i] <= here:
                 continue  # done already
-            leads = self._known.get((state, place))
-            if leads is None:
-                leads = self._known[state, place] = work.model.leads(work.states[state], wanted)
-            return not leads and not self._fresh_start(r, mask, here, i)
+            if self._leads(work.states[state], wanted):
+                return False
+            return not self._fresh_start(r, mask, here, i)
         return False
 
     def _fresh_start(self, r: int, mask: int, here: int, before: int) -> bool:

@@ -131,22 +131,20 @@ class Work:
         returns, calls, bit, class_of = self.returns, self.calls, self.bit, self.class_of
         opened, free, seq, choices = self._open, self._free, self.seq, self.choices
         ops, prepare, numbers, count = self.ops, self.model.prepare, self._classes, self.count
-        foresight, position, infos_before = self.foresight, self.position, self.infos_before
-        call, unknown = self._next_call, len(self.infos)
+        position, infos_before, new_class = self.position, self.infos_before, self._new_class
+        known, call, unknown = numbers.get, self._next_call, len(self.infos)
         for x in returning:
             end: int = returns[x]  # type: ignore[assignment]  # required ones have a return
             while call < count and calls[call] <= end:
                 what = prepare(ops[call])
                 if what is not None:
                     try:
-                        kind = numbers[what]
-                    except KeyError:
-                        numbers[what] = kind = self._new_class(what)
+                        kind = known(what)
+                        if kind is None:
+                            numbers[what] = kind = new_class(what)
                     except TypeError:  # not hashable: a class of its own
-                        kind = self._new_class(what)
+                        kind = new_class(what)
                     class_of[call] = kind
-                    if foresight is not None:
-                        foresight.admitted(call, kind)
                     if calls[call] == end:
                         self._tie(call)
                     if returns[call] is None:
@@ -164,8 +162,8 @@ class Work:
                 choices.append((x, *opened))
                 infos_before.append(unknown)
                 free.append(bit[x])
-                if foresight is not None:
-                    foresight.returned(x)
+        if self.foresight is not None:
+            self.foresight.catch_up(self._next_call, call)
         self._next_call = call
 
     def _new_class(self, what: Any) -> int:
@@ -206,17 +204,18 @@ class Work:
     def _mover(self) -> Callable[[int, int], int]:
         """(state, class) -> the state after it, or ILLEGAL; remembered in ``rows``."""
         step, states, prepared, rows = self.model.step, self.states, self.prepared, self.rows
-        number_of = self.state_ids.setdefault
+        ids = self.state_ids
 
         def move(state: int, kind: int) -> int:
             after = step(states[state], prepared[kind])
             if after is None:
-                found = ILLEGAL
-            else:
-                found = number_of(after, len(states))
-                if found == len(states):
-                    states.append(after)
-                    rows.append({})
+                rows[state][kind] = ILLEGAL
+                return ILLEGAL
+            found = ids.get(after)
+            if found is None:
+                found = ids[after] = len(states)
+                states.append(after)
+                rows.append({})
             rows[state][kind] = found
             return found
 

@@ -48,9 +48,17 @@ class Cas(Model):
         f = invoke.f
         kind = "info" if done is None else done.type
         if f == READ:
-            return (READ, _held(payload(done)), None) if kind == "ok" else None
+            if kind != "ok":
+                return None
+            seen = done.value if done is not None else None
+            if type(seen) is not int:  # the usual case is an integer
+                seen = _held(payload(done))
+            return READ, seen, seen
         if f == WRITE:
-            return None if kind == "fail" else (WRITE, None, _held(payload(invoke)))
+            if kind == "fail":
+                return None
+            value = invoke.value
+            return WRITE, None, value if type(value) is int else _held(payload(invoke))
         if f != CAS:
             return None
         if kind == "fail" and not (self.failed_cas_observes or observed(op) == MISMATCH):
@@ -63,13 +71,11 @@ class Cas(Model):
 
     def step(self, state: Any, op: Any) -> Any:
         f, old, new = op
-        if f == WRITE:
+        if f is WRITE:  # "is": prepare gives these very strings
             return new
-        if f == DIFFERS:
+        if f is DIFFERS:
             return state if state != old else None
-        if state != old:
-            return None
-        return state if f == READ else new
+        return new if state == old else None
 
 
 def _held(value: Any) -> Any:
