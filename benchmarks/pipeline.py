@@ -51,7 +51,7 @@ def measure(workers: int, virtual_s: int) -> dict[str, float]:
     runs.analyse = analyse  # type: ignore[assignment]  # only the pipeline is measured
     with tempfile.TemporaryDirectory() as store:
         began = time.process_time()
-        runs.run(
+        runs.execute(
             scenario,
             plans.draw(scenario, 1),
             source="",

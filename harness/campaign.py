@@ -46,7 +46,7 @@ def run_all(
     argv: Sequence[str],
 ) -> int:
     """Runs every scenario ``repeat`` times and prints reports; returns the exit code."""
-    from harness.run import run
+    from harness.run import execute, publish
 
     prepared = _prepare(paths, seed, repeat)
 
@@ -60,7 +60,7 @@ def run_all(
         for path, scenario, plan in prepared:
             chosen = _choose_runtime(scenario, runtime)
             try:
-                report = run(
+                report = execute(
                     scenario,
                     plan,
                     source=path.read_text(encoding="utf-8"),
@@ -70,6 +70,7 @@ def run_all(
                     replay=_replay(path, plan, chosen),
                     progress=progress,
                 )
+                publish(report, store_dir)
             except LockhavocError as error:
                 click.echo(f"lockhavoc: {scenario.name}: {error}", err=True)
                 failed.append((scenario.name, error))

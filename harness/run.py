@@ -51,33 +51,6 @@ class Recorded:
     interrupted: bool = False
 
 
-def run(
-    scenario: Scenario,
-    plan: Plan,
-    *,
-    source: str,
-    runtime: str,
-    store_dir: Path,
-    argv: Sequence[str],
-    replay: Sequence[str],
-    progress: Progress,
-) -> RunReport:
-    """Runs a plan, writes its reports and returns the document they are made of."""
-    report = execute(
-        scenario,
-        plan,
-        source=source,
-        runtime=runtime,
-        store_dir=store_dir,
-        argv=argv,
-        replay=replay,
-        progress=progress,
-    )
-    write_reports(Path(report.run_dir), report)
-    store.finished(store_dir, Path(report.run_dir))
-    return report
-
-
 def execute(
     scenario: Scenario,
     plan: Plan,
@@ -131,6 +104,13 @@ def execute(
         results=results,
         interrupted=recorded.interrupted,
     )
+
+
+def publish(report: RunReport, store_dir: Path) -> None:
+    """Writes the reports of a run into its directory and points ``latest`` at it."""
+    run_dir = Path(report.run_dir)
+    write_reports(run_dir, report)
+    store.finished(store_dir, run_dir)
 
 
 def _record(

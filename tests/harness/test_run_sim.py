@@ -16,7 +16,7 @@ from harness import store
 from harness.cli import cli
 from harness.core.errors import UserError
 from harness.judge_run import judge_run
-from harness.run import run
+from harness.run import execute
 from harness.scenario import load, parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_history_byte_by_byte(tmp_path: Path) -> No
     scenario = load(SCENARIO)
     histories = []
     for name in ("a", "b"):
-        report = run(
+        report = execute(
             scenario, plans.draw(scenario, 3), source="", runtime="sim", store_dir=tmp_path / name,
             argv=[], replay=["x"], progress=lambda _: None,
         )  # fmt: skip
