@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from checkers.monitors.span import INF, NS_PER_MS, Verdict, ms, service
@@ -26,13 +27,16 @@ class Says:
         self.tokenless_holds: list[Hold] = []
         self.overlap_ns_max = 0
 
-    def add(self, anomaly: Anomaly, *models: str) -> None:
+    def add(self, key: str | None, models: tuple[str, ...], make: Callable[[], Anomaly]) -> None:
+        """Counts an anomaly; it is put into words only where its list has room, since a lock that
+        broke may break a million times."""
+        made: Anomaly | None = None
         for model in models:
-            place = (model, anomaly.key)
-            self.counts[place] = self.counts.get(place, 0) + 1
-            listed = self.found.setdefault(place, [])
-            if len(listed) < ANOMALIES_MAX:
-                listed.append(anomaly)
+            place = (model, key)
+            count = self.counts[place] = self.counts.get(place, 0) + 1
+            if count <= ANOMALIES_MAX:
+                made = made or make()
+                self.found.setdefault(place, []).append(made)
 
     def out_of_order(self, event: Line, now: int, last: int) -> str:
         if event.index <= last:
@@ -58,8 +62,11 @@ class Says:
         )
 
     def double_grant(self, first: Hold, second: Hold) -> None:
+        end = min(first.b, second.b)
         self.add(
-            self._overlap("double-grant", first, second, min(first.b, second.b)), MUTEX, FENCED
+            first.lock.key,
+            (MUTEX, FENCED),
+            lambda: self._overlap("double-grant", first, second, end),
         )
 
     def _overlap(self, kind: str, first: Hold, second: Hold, end: int) -> Anomaly:
@@ -76,28 +83,29 @@ class Says:
             legal_if=f"process {first.process} had asked for its release before {ms(second.a)}",
         )
 
-    def early_takeover(self, first: Hold, second: Hold, point: int, short_ns: int) -> None:
-        ended = first.b if first.released else min(first.b, first.refreshed + first.lasts)
-        if ended > second.a:
-            self.add(self._overlap("double-grant", first, second, min(ended, second.b)), LEASE)
-            return
-        self.add(
-            service(
-                "early-takeover",
-                first.lock.key,
-                f"process {second.process} was granted the lock by {ms(second.a)}, "
-                f"{ms(short_ns)} before the hold of process {first.process} (granted by "
-                f"{ms(first.a)}) could have ended",
-                [first.event, second.event],
-                overlap_ns=short_ns,
-                legal_if=f"it had been granted {ms(short_ns)} later",
-            ),
-            LEASE,
+    def early_takeover(self, first: Hold, second: Hold, short_ns: int) -> None:
+        self.add(first.lock.key, (LEASE,), lambda: self._early(first, second, short_ns))
+
+    def _early(self, first: Hold, second: Hold, short_ns: int) -> Anomaly:
+        if first.zone_end > second.a:
+            end = min(first.zone_end, second.b)
+            return self._overlap("double-grant", first, second, end)
+        return service(
+            "early-takeover",
+            first.lock.key,
+            f"process {second.process} was granted the lock by {ms(second.a)}, {ms(short_ns)} "
+            f"before the hold of process {first.process} (granted by {ms(first.a)}) could have "
+            "ended",
+            [first.event, second.event],
+            overlap_ns=short_ns,
+            legal_if=f"it had been granted {ms(short_ns)} later",
         )
 
     def no_instant(self, hold: Hold, moment: Moment, *models: str) -> None:
         self.add(
-            service(
+            hold.lock.key,
+            models,
+            lambda: service(
                 "no-free-instant",
                 hold.lock.key,
                 f"process {moment.process} was told at {ms(moment.high)} that hold "
@@ -107,13 +115,14 @@ class Says:
                 legal_if=f"process {hold.process} had asked for its release before "
                 f"{ms(moment.high)}",
             ),
-            *models,
         )
 
     def token(self, first: Hold, second: Hold) -> None:
         same = first.token == second.token
         self.add(
-            service(
+            first.lock.key,
+            (FENCED, LEASE),
+            lambda: service(
                 "token-duplicate" if same else "token-inversion",
                 first.lock.key,
                 f"process {first.process} was granted the lock by {ms(first.a)} with token "
@@ -122,8 +131,6 @@ class Says:
                 [first.event, second.event],
                 legal_if=f"the later grant had carried a token greater than {first.token}",
             ),
-            FENCED,
-            LEASE,
         )
 
     def tokenless(self, hold: Hold) -> None:
@@ -133,7 +140,9 @@ class Says:
 
     def no_token(self, lock: Lock, hold: Hold, moment: Moment) -> None:
         self.add(
-            service(
+            lock.key,
+            (FENCED, LEASE),
+            lambda: service(
                 "no-token-left",
                 lock.key,
                 f"hold {moment.name!r} was held for a moment between {ms(moment.low)} and "
@@ -142,13 +151,13 @@ class Says:
                 [moment.ask, moment.event, hold.event],
                 legal_if="a token had been left out there",
             ),
-            FENCED,
-            LEASE,
         )
 
     def mismatch(self, hold: Hold, token: Any, event: Line) -> None:
         self.add(
-            service(
+            hold.lock.key,
+            (FENCED, LEASE),
+            lambda: service(
                 "token-mismatch",
                 hold.lock.key,
                 f"process {event.process}: {event.f} with token {token} answered ok, but its hold "
@@ -156,13 +165,13 @@ class Says:
                 [hold.event, event.index],
                 legal_if="a wrong token had been refused",
             ),
-            FENCED,
-            LEASE,
         )
 
     def lost(self, hold: Hold, event: int, at: int, *models: str) -> None:
         self.add(
-            service(
+            hold.lock.key,
+            models,
+            lambda: service(
                 "lost-lock",
                 hold.lock.key,
                 f"process {hold.process} held since {ms(hold.a)}, nobody had asked for its "
@@ -170,12 +179,13 @@ class Says:
                 [hold.event, event],
                 legal_if="a release had been asked, or its TTL had been over",
             ),
-            *models,
         )
 
     def after_end(self, hold: Hold, invoke: Line, event: Line, *models: str) -> None:
         self.add(
-            service(
+            invoke.key,
+            models,
+            lambda: service(
                 "confirmed-after-its-end",
                 invoke.key,
                 f"process {event.process}: {event.f} answered ok at {ms(event.time)} although its "
@@ -183,7 +193,6 @@ class Says:
                 [hold.closer if hold.closer >= 0 else hold.event, event.index],
                 legal_if=f"the {event.f} had answered that the lock is not held",
             ),
-            *models,
         )
 
     def believed(self, first: Hold, second: Hold, end: int) -> None:
@@ -191,7 +200,9 @@ class Says:
         self.overlap_ns_max = max(self.overlap_ns_max, overlap_ns)
         ops = [first.event] + ([first.closer] if first.closer >= 0 else []) + [second.event]
         self.add(
-            service(
+            first.lock.key,
+            (BELIEF,),
+            lambda: service(
                 "believed-overlap",
                 first.lock.key,
                 f"process {first.process} (since {ms(first.a)}) and process {second.process} "
@@ -201,12 +212,13 @@ class Says:
                 side=Side.CLIENT,
                 legal_if=f"process {first.process} had stopped believing by {ms(second.a)}",
             ),
-            BELIEF,
         )
 
     def stale_write(self, invoke: Line, event: Line, token: int) -> None:
         self.add(
-            service(
+            invoke.key,
+            (STORE,),
+            lambda: service(
                 "stale-write-accepted",
                 invoke.key,
                 f"process {event.process}: its write with token {token} (asked at "
@@ -215,25 +227,27 @@ class Says:
                 side=Side.RESOURCE,
                 legal_if=f"the write with token {token} had been refused",
             ),
-            STORE,
+        )
+
+    def _no_token_given(self, hold: Hold) -> None:
+        self.add(
+            hold.lock.key,
+            (FENCED, LEASE),
+            lambda: service(
+                "grant-without-token",
+                hold.lock.key,
+                f"process {hold.process} was granted the lock by {ms(hold.a)} without a fencing "
+                "token",
+                [hold.event],
+                legal_if="the grant had carried an integer token",
+            ),
         )
 
     def verdicts(self, online: Online) -> dict[str, Verdict]:
         """One verdict per model; what was found on keys put aside is left out."""
         if self.tokens:
             for hold in self.tokenless_holds:
-                self.add(
-                    service(
-                        "grant-without-token",
-                        hold.lock.key,
-                        f"process {hold.process} was granted the lock by {ms(hold.a)} without a "
-                        "fencing token",
-                        [hold.event],
-                        legal_if="the grant had carried an integer token",
-                    ),
-                    FENCED,
-                    LEASE,
-                )
+                self._no_token_given(hold)
         found = {name: Verdict(model=name) for name in (*LOCKS, BELIEF, STORE, "fairness")}
         for (model, key), anomalies in self.found.items():
             if key not in online.aside:

@@ -1,0 +1,239 @@
+"""How online monitors judge a hold once its end is certain: zones, leases, tokens, beliefs.
+
+``Judge`` keeps what is remembered of locks; ``online_locks`` tells it what happened.  The formulas
+are those of ``monitors.mutex``, ``monitors.lease`` and ``monitors.belief``.
+
+Trap: ``plain`` is ``judge`` for the usual case, written out, because it runs a million times; what
+it does not recognise as plain is judged in full.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from checkers.models.base import LOCK_F
+from checkers.monitors.lease import shortest
+from checkers.monitors.span import INF
+from checkers.online_keys import Hold, Line, Lock
+from checkers.online_says import FENCED, LEASE, MUTEX, Says
+from checkers.online_wait import Waits
+from harness.core.limits import HOLDS_REMEMBERED_MAX, QUEUE_MAX
+
+ACQUIRE, RELEASE, RENEW = "acquire", "release", "renew"
+_ACQUIRES = frozenset(name for name, word in LOCK_F.items() if word == ACQUIRE)
+
+
+class Judge:
+    """The locks of a stream; times come from ``now``, pending operations from ``pending``."""
+
+    def __init__(self, *, ttl_ns: int | None, drift_ppm: int, enforced: bool) -> None:
+        self.drift_ppm, self.enforced = drift_ppm, enforced
+        self.lasts = INF if ttl_ns is None else shortest(ttl_ns, drift_ppm)
+        self.trusted = INF if ttl_ns is None else ttl_ns
+        self.pending: dict[int | str, Line | None] = {}
+        self.locks: dict[str | None, Lock] = {}
+        self.holds: dict[Any, Hold] = {}  # granted and not ended
+        self.unknown: OrderedDict[Any, Line] = OrderedDict()  # acquires of unknown outcome
+        self.ended: OrderedDict[Any, Hold] = OrderedDict()  # unknown release, lapsed, refused
+        self.owners: dict[int | str, int | str] = {}  # only of operations without a hold id
+        self.forgot = False
+        self.aside: dict[str | None, str] = {}
+        self.now = 0
+        self.says = Says()
+        self.waits = Waits()
+
+    def put_aside(self, key: str | None, why: str) -> None:
+        """Leaves a key to the batch monitors."""
+        self.aside.setdefault(key, why)
+
+    def hold_id(self, invoke: Line, event: Line) -> Any:
+        """The hold id, else (key, owner or process) for histories without."""
+        value, later = invoke.value, event.value
+        name = later.hold if value.hold is None else value.hold
+        if name is not None:
+            return name
+        owner = later.owner if value.owner is None else value.owner
+        if owner is not None and self.owners.setdefault(invoke.process, owner) != owner:
+            self.put_aside(invoke.key, "a process acts for several owners")
+        identity = (invoke.key, invoke.process if owner is None else owner)
+        if identity in self.unknown:
+            self.put_aside(invoke.key, "an owner went on after an unknown outcome")
+        return identity
+
+    def settle(self, lock: Lock) -> None:
+        """Judges the holds at the head of the queue whose end is certain."""
+        queue = lock.queue
+        while queue:
+            hold = queue[0]
+            if not hold.sure:
+                if len(queue) < 2 or queue[1].a >= self.now:
+                    return
+                if self.under_way(hold):
+                    if len(queue) < QUEUE_MAX:
+                        return
+                    self.put_aside(lock.key, "an operation that never ends holds up the judging")
+                if not hold.asked:
+                    self.holds.pop(hold.name, None)
+                    self.remember(self.ended, hold.name, hold)
+                hold.taker = queue[1]
+            queue.popleft()
+            self.judge(lock, hold)
+
+    def under_way(self, hold: Hold) -> bool:
+        """Whether some operation of this hold is pending."""
+        key = hold.lock.key
+        return any(
+            invoke is not None
+            and invoke.key == key
+            and invoke.f not in _ACQUIRES
+            and self.hold_id(invoke, invoke) == hold.name
+            for invoke in self.pending.values()
+        )
+
+    def remember(self, where: OrderedDict[Any, Any], name: Any, what: Any) -> None:
+        """Keeps what a later event may ask for; the oldest is forgotten, and that is noted."""
+        where[name] = what
+        if len(where) > HOLDS_REMEMBERED_MAX:
+            where.popitem(last=False)
+            self.forgot = True
+
+    def judge(self, lock: Lock, hold: Hold) -> None:
+        """The hold against what came before it on its key."""
+        says, a, b = self.says, hold.a, hold.b
+        clash = lock.reach > a
+        if clash and lock.reach_by is not None:
+            says.double_grant(lock.reach_by, hold)
+        if lock.moments:
+            self.place(lock, hold)
+        late, free = earliest(hold, lock.free)
+        if b <= a and (clash or late):
+            self.put_aside(lock.key, "a hold began and ended at one instant")
+        before = lock.free_by
+        if late and before is not None:
+            says.early_takeover(before, hold, late)
+        if hold.refused and not hold.asked and hold.refused < free:
+            says.lost(hold, hold.closer, hold.refused, LEASE)
+        if not hold.released and not hold.asked and free <= a:
+            self.put_aside(lock.key, "a TTL shorter than the call it was granted in")
+        token, last = hold.token, lock.token_by
+        if token is not None:
+            if last is not None and lock.token is not None and token <= lock.token:
+                if not (late if hold.lasts < INF else clash):
+                    says.token(last, hold)
+            else:
+                if not lock.moments:
+                    lock.add_gap(a, token)
+                lock.token, lock.token_by = token, hold
+            says.tokens += 1
+        else:
+            says.tokenless(hold)
+        end = hold.believed if hold.believed < hold.deadline else hold.deadline
+        if end > a:
+            if lock.believed > a or lock.believers:
+                self.compare_beliefs(lock, hold, end)
+            if not hold.sure:
+                lock.believers.append(hold)
+            elif end > lock.believed:
+                lock.believed, lock.believer = end, hold
+        if b > lock.reach:
+            lock.reach, lock.reach_by = b, hold
+        lock.free, lock.free_by = free, hold
+
+    def plain(self, lock: Lock, hold: Hold) -> bool:
+        """``judge`` for the usual case, a released hold clear of all others; False if it is not."""
+        a, b, token, last = hold.a, hold.b, hold.token, lock.token
+        if (
+            token is None
+            or last is None
+            or token <= last
+            or lock.reach > a
+            or lock.free > a
+            or lock.believed > a
+            or b <= a
+            or lock.moments
+            or lock.believers
+            or hold.renews is not None
+        ):
+            return False
+        if token > last + 1:
+            lock.add_gap(a, token)
+        self.says.tokens += 1
+        lock.token = token
+        lock.reach = lock.free = b
+        lock.believed = hold.believed if hold.believed < hold.deadline else hold.deadline
+        lock.token_by = lock.reach_by = lock.free_by = lock.believer = hold
+        return True
+
+    def compare_beliefs(self, lock: Lock, hold: Hold, end: int) -> None:
+        """The window of this hold against earlier ones that may still be open."""
+        a = hold.a
+        lock.believers = [other for other in lock.believers if other.belief_end > a]
+        others = list(lock.believers)
+        if lock.believer is not None and lock.believed > a:
+            others.append(lock.believer)
+        for other in others:
+            if other.process != hold.process and self.asked_ns(other) > a:
+                self.says.believed(other, hold, min(end, other.belief_end, self.now))
+
+    def asked_ns(self, hold: Hold) -> int:
+        """When a release of this hold was asked that is still pending; INF if none is."""
+        if hold.sure:
+            return INF
+        return min(
+            (
+                invoke.time
+                for invoke in self.pending.values()
+                if invoke is not None
+                and invoke.key == hold.lock.key
+                and LOCK_F.get(invoke.f) == RELEASE
+                and self.hold_id(invoke, invoke) == hold.name
+            ),
+            default=INF,
+        )
+
+    def place(self, lock: Lock, hold: Hold) -> None:
+        """Holds of an instant: none may lie inside a zone, each needs an instant before the next
+        hold of the lease ends, and a token from a gap that it fits in."""
+        says, b, zone = self.says, hold.b, hold.zone_end
+        if hold.token is not None and (lock.token is None or hold.token > lock.token):
+            lock.add_gap(hold.a, hold.token)
+        for moment in lock.moments:
+            if hold.a < moment.low and moment.high < b:
+                says.no_instant(hold, moment, MUTEX, FENCED)
+            if not moment.spent and moment.high < zone and hold.token is not None:
+                moment.spent = True
+                if not lock.spend(moment):
+                    if moment.low <= lock.gone:
+                        self.put_aside(lock.key, "gaps between tokens had to be forgotten")
+                    else:
+                        says.no_token(lock, hold, moment)
+        for moment in lock.moments:
+            if moment.placed:
+                continue
+            if moment.high >= earliest(hold, lock.free)[1]:
+                break
+            moment.placed = True
+            lock.free = max(lock.free, moment.low)
+            if lock.free > moment.high or earliest(hold, lock.free)[0]:
+                says.no_instant(hold, moment, LEASE)
+        lock.moments = [m for m in lock.moments if not (m.placed and m.high < min(b, zone))]
+
+
+def earliest(hold: Hold, free: int) -> tuple[int, int]:
+    """(by how much it was granted too early, from when the next may hold), if the one before it
+    ends at ``free``; every point as early as it can be (see ``monitors.lease``)."""
+    point = hold.call if hold.call > free else free
+    late = point - hold.a if point > hold.a else 0
+    if hold.renews is not None:
+        for call, ret in hold.renews:
+            if call > point:
+                point = call
+            elif point > ret:
+                late = late or point - ret
+    if hold.released:
+        return late, hold.b if hold.b > point else point
+    over = point + hold.lasts
+    if hold.asked:
+        return late, min(over, max(hold.b, point))
+    return late, over

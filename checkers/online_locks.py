@@ -1,0 +1,228 @@
+"""What the online monitors do with acquire, release and renew.
+
+A grant joins the queue of its key, a release or a refusal ends its hold, and then the queue is
+settled (``online_judge``).  What fits no hold that is known puts the key aside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.models.base import LOCK_F, NOT_HELD, integer
+from checkers.monitors.lease import shortest
+from checkers.monitors.span import INF
+from checkers.online_judge import RELEASE, RENEW, Judge
+from checkers.online_keys import Hold, Line, Lock, Moment
+from checkers.online_says import FENCED, LEASE, MUTEX
+
+
+class Locks(Judge):
+    """Handlers of lock operations: ``handler(invoke, completion)``."""
+
+    def granted(self, invoke: Line, event: Line) -> None:
+        """An acquire was answered ok."""
+        key, value, sent = invoke.key, event.value, invoke.value
+        lock = self.locks.get(key)
+        if lock is None:
+            lock = self.locks[key] = Lock(key)
+        name = sent.hold
+        if name is None:
+            name = self.hold_id(invoke, event)
+        given = sent.token if value.token is None else value.token
+        token = integer(given) if isinstance(given, str) else given
+        call = invoke.time
+        hold = Hold(name, invoke.process, lock, call, event.time, event.index, token, call)
+        ttl_ns = sent.ttl_ns if value.ttl_ns is None else value.ttl_ns
+        if ttl_ns is None:
+            hold.lasts, hold.trusted = self.lasts, self.trusted
+        else:
+            hold.lasts, hold.trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
+        if self.enforced:
+            hold.deadline = call + hold.trusted  # INF + call is later than all times, too
+        if name in self.holds or name in self.unknown or name in self.ended:
+            self.put_aside(key, f"hold {name!r} was used again before its end was known")
+        self.holds[name] = hold
+        lock.last_a = event.time
+        queue = lock.queue
+        queue.append(hold)
+        self.waits.granted(invoke, event.time, self.pending)
+        if len(queue) > 1:
+            self.settle(lock)
+
+    def released(self, invoke: Line, event: Line) -> None:
+        """A release was answered ok."""
+        name = invoke.value.hold
+        if name is None:
+            name = self.hold_id(invoke, event)
+        hold = self.holds.pop(name, None)
+        if hold is None:
+            self.ended_strangely(name, invoke, event)
+        else:
+            self.end(hold, invoke, event)
+
+    def end(self, hold: Hold, invoke: Line, event: Line) -> None:
+        """The hold surely lasted to the call of this release, and no longer than its answer."""
+        call = invoke.time
+        lock = hold.lock
+        if call <= hold.a:
+            self.in_turn(hold, invoke)
+        if call <= lock.last_a:
+            self.apart(lock, hold, invoke)
+        hold.b, hold.closer = call, invoke.index
+        hold.released = hold.sure = True
+        if call < hold.believed:
+            hold.believed = call
+        if invoke.value.token is not None or event.value.token is not None:
+            self.named(hold, invoke, event)
+        queue = lock.queue
+        if queue[0] is hold:
+            queue.popleft()
+            if not self.plain(lock, hold):
+                self.judge(lock, hold)
+            if queue:
+                self.settle(lock)
+
+    def in_turn(self, hold: Hold, invoke: Line) -> None:
+        """Operations of a hold come one after the other, else the batch form is asked."""
+        if invoke.time < hold.a or (invoke.time == hold.a and invoke.process != hold.process):
+            self.put_aside(invoke.key, "a hold had two operations at once")
+
+    def apart(self, lock: Lock, hold: Hold, invoke: Line) -> None:
+        """A process that confirms one hold and ends another at one instant: not for zones."""
+        near = [*lock.queue, lock.free_by, lock.reach_by]
+        for other in near:
+            if (
+                other is not None
+                and other is not hold
+                and other.a == invoke.time
+                and other.process == invoke.process
+            ):
+                self.put_aside(lock.key, "a process used two holds at one instant")
+
+    def named(self, hold: Hold, invoke: Line, event: Line) -> None:
+        """A release or renew that names a token must name the right one."""
+        token = token_of(invoke, event)
+        if token is not None and token != hold.token:
+            self.says.mismatch(hold, token, event)
+
+    def ended_strangely(self, name: Any, invoke: Line, event: Line) -> None:
+        """An ok release or renew of a hold that is not known as held."""
+        key, releases = invoke.key, LOCK_F[invoke.f] == RELEASE
+        self.stranger(name, invoke)
+        asked, hold = self.unknown.get(name), self.ended.get(name)
+        if asked is not None:
+            if not releases or isinstance(name, tuple):
+                self.put_aside(key, "a grant of unknown outcome was renewed, or has no hold id")
+                return
+            self.unknown.pop(name)
+            self.moment(name, invoke, event)
+        elif hold is None:
+            return
+        elif hold.refused or isinstance(name, tuple):
+            self.put_aside(key, f"hold {name!r} was confirmed after it had ended")
+        elif hold.taker is None and releases:
+            # Still in the queue: only now it is certain when it ended.
+            del self.ended[name]
+            self.end(hold, invoke, event)
+        elif hold.taker is not None and invoke.time > hold.taker.a:
+            self.says.after_end(hold, invoke, event, LEASE)
+            if hold.asked:
+                self.says.double_grant(hold, hold.taker)
+        else:
+            self.put_aside(key, f"hold {name!r} was confirmed after its release was asked")
+
+    def stranger(self, name: Any, invoke: Line) -> None:
+        """An operation of a hold that was never granted, or that ended, or was forgotten."""
+        hold = self.ended.get(name)
+        if hold is not None and LOCK_F[invoke.f] == RELEASE:
+            hold.believed = min(hold.believed, max(hold.a, invoke.time))
+        if name not in self.unknown and name not in self.ended:
+            self.put_aside(invoke.key, f"{invoke.f} of hold {name!r}, which nobody was granted")
+
+    def moment(self, name: Any, invoke: Line, event: Line) -> None:
+        """Grant unknown, release ok: it held for an instant between the two times."""
+        lock = self.locks.get(invoke.key)
+        if lock is None:
+            lock = self.locks[invoke.key] = Lock(invoke.key)
+        self.says.grants_unknown += 1
+        if token_of(invoke, event) is not None:
+            self.put_aside(invoke.key, "a release names the token of an unknown grant")
+        lock.moments.append(
+            Moment(name, invoke.process, invoke.time, event.time, invoke.index, event.index)
+        )
+
+    def renewed(self, invoke: Line, event: Line) -> None:
+        """A renew was answered ok."""
+        name = self.hold_id(invoke, event)
+        hold = self.holds.get(name)
+        if hold is None:
+            self.ended_strangely(name, invoke, event)
+            return
+        self.in_turn(hold, invoke)
+        if hold.renews is None:
+            hold.renews = []
+        hold.renews.append((invoke.time, event.time))
+        hold.refreshed = invoke.time
+        value = invoke.value
+        if event.time < hold.deadline < INF:
+            hold.deadline = invoke.time + hold.trusted
+        if value.ttl_ns is not None:
+            hold.lasts = shortest(value.ttl_ns, self.drift_ppm)
+            if event.time < hold.deadline < INF:
+                hold.deadline = invoke.time + value.ttl_ns
+        self.named(hold, invoke, event)
+
+    def not_ended(self, invoke: Line, event: Line) -> None:
+        """A release or renew was refused."""
+        renews = LOCK_F[invoke.f] == RENEW
+        name = self.hold_id(invoke, event)
+        hold = self.holds.get(name)
+        if hold is None:
+            self.stranger(name, invoke)
+            return
+        self.in_turn(hold, invoke)
+        hold.believed = min(hold.believed, event.time if renews else invoke.time)
+        if event.error != NOT_HELD:
+            return
+        if self.under_way(hold):
+            self.put_aside(invoke.key, "a hold had two operations at once")
+        del self.holds[name]
+        self.remember(self.ended, name, hold)
+        hold.refused, hold.closer, hold.sure = event.time, event.index, True
+        self.says.lost(hold, event.index, event.time, MUTEX, FENCED)
+        self.settle(hold.lock)
+
+    def refused(self, invoke: Line, event: Line) -> None:
+        """An acquire was refused, or gave up for certain."""
+        self.waits.refusals += 1
+
+    def maybe_granted(self, invoke: Line, event: Line) -> None:
+        """An acquire of unknown outcome."""
+        self.remember(self.unknown, self.hold_id(invoke, event), invoke)
+
+    def maybe_released(self, invoke: Line, event: Line) -> None:
+        """A release of unknown outcome: the hold may have ended, from its call on."""
+        name = self.hold_id(invoke, event)
+        hold = self.holds.pop(name, None)
+        if hold is None:
+            self.stranger(name, invoke)
+        else:
+            self.in_turn(hold, invoke)
+            self.apart(hold.lock, hold, invoke)
+            hold.asked, hold.b, hold.closer = True, invoke.time, invoke.index
+            hold.believed = min(hold.believed, invoke.time)
+            self.remember(self.ended, name, hold)
+            self.settle(hold.lock)
+
+    def told_lost(self, event: Line) -> None:
+        """A client was told that its lock is lost: it stops believing."""
+        hold = self.holds.get(self.hold_id(event, event))
+        if hold is not None:
+            hold.believed = min(hold.believed, event.time)
+
+
+def token_of(invoke: Line, event: Line) -> int | None:
+    token = event.value.token
+    if token is None:
+        token = invoke.value.token
+    return integer(token) if isinstance(token, str) else token
