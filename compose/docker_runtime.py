@@ -56,8 +56,10 @@ class DockerCluster:
         versions: Mapping[str, str],
         ledger: Ledger,
         promise: int,
+        no_primary: str = "",
     ) -> None:
         self.project = project
+        self._no_primary = no_primary
         self.nodes: Mapping[str, Node] = dict(nodes)
         self.links = tuple(links)
         self.versions = dict(versions)
@@ -76,6 +78,9 @@ class DockerCluster:
         return self._containers[node].id
 
     def primary(self) -> str:
+        """HarnessError if no node is one now, or if the backend can have none."""
+        if self._no_primary:
+            raise HarnessError(f"there is no primary: {self._no_primary}")
         for name, node in self.nodes.items():
             if node.facts()["role"] == "primary":
                 return name
@@ -209,6 +214,7 @@ def _assemble(
         versions=versions,
         ledger=ledger,
         promise=promise,
+        no_primary=spec.no_primary,
     )
 
 

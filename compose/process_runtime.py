@@ -80,7 +80,9 @@ class ProcessRuntime:
         spec: BackendSpec = BACKENDS.load(backend)
         args = list(spec.server_args(spec.settle(options, runtime=self.name)))
         server, toxiproxy = _binaries(spec)
-        cluster = ProcessCluster(run_dir.resolve(), ledger, clock_shim=self.clock_shim)
+        cluster = ProcessCluster(
+            run_dir.resolve(), ledger, clock_shim=self.clock_shim, no_primary=spec.no_primary
+        )
         try:
             for name in spec.nodes:
                 cluster.add_node(name, server, args)
@@ -108,7 +110,14 @@ def _binaries(spec: BackendSpec) -> tuple[Binary, Binary]:
 class ProcessCluster:
     """``protocols.Cluster`` with local processes."""
 
-    def __init__(self, run_dir: Path, ledger: Ledger, *, clock_shim: Path | None = None) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        ledger: Ledger,
+        *,
+        clock_shim: Path | None = None,
+        no_primary: str = "",
+    ) -> None:
         self._nodes: dict[str, Node] = {}
         self._links: list[Link] = []
         self._versions: dict[str, str] = {}
@@ -118,6 +127,7 @@ class ProcessCluster:
         self.api: ToxiproxyClient | None = None
         self._run = f"lh{os.urandom(6).hex()}"  # mark of its processes, prefix of its proxies
         self._ports, self._clock_shim = FreePorts(), clock_shim
+        self._no_primary = no_primary
         self._work, self._logs = run_dir / "servers", run_dir / "nodes"
         self._local: list[ProcessNode] = []
         self._proxy: LocalServer | None = None
@@ -252,7 +262,9 @@ class ProcessCluster:
         ]
 
     def primary(self) -> str:
-        """HarnessError if no node that answers is a primary."""
+        """HarnessError if no node that answers is a primary, or if the backend can have none."""
+        if self._no_primary:
+            raise HarnessError(f"there is no primary: {self._no_primary}")
         answers = []
         for name, node in self.nodes.items():
             try:

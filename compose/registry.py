@@ -23,6 +23,7 @@ BACKENDS = Registry(
     "backend",
     {
         "redis-single": "compose.backends.redis_single:REDIS_SINGLE",
+        "redlock5": "compose.backends.redlock5:REDLOCK5",
         "valkey-single": "compose.backends.valkey_single:VALKEY_SINGLE",
     },
 )

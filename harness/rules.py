@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.core.registry import Registry
-from harness.registries import CHECKERS, FAULTS, LIBRARIES, backend_names
+from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
 
 AIMED = {"held", "near-expiry", "renewing"}
 
@@ -25,6 +25,7 @@ def cross_problems(data: Mapping[str, Any]) -> list[str]:
         *_workload(_table(data, "workload")),
         *_client(data),
         *_faults(data),
+        *_aims(data),
     ]
 
 
@@ -115,6 +116,30 @@ def _faults(data: Mapping[str, Any]) -> Iterator[str]:
         kind = fault.get("kind")
         if isinstance(kind, str) and kind in FAULTS:
             yield from _fault_fits(path, fault, FAULTS, kind)
+
+
+def _aims(data: Mapping[str, Any]) -> Iterator[str]:
+    """Aims at nodes that the backend does not have."""
+    name = _table(data, "backend").get("name", "redis-single")
+    if not isinstance(name, str) or name not in BACKENDS:
+        return
+    spec = BACKENDS.load(name)
+    for path, fault in _fault_tables(data):
+        target = fault.get("target", "holder")
+        aim = target.rpartition("/")[2] if isinstance(target, str) else ""
+        if aim == "primary" and spec.no_primary:
+            yield (
+                f"{path}.target: {target!r} names no node of backend {name!r}: {spec.no_primary}; "
+                "use any-node, minority, majority, all-nodes or node:NAME"
+            )
+        elif aim == "minority" and len(spec.nodes) < 3:
+            yield (
+                f"{path}.target: {target!r} is nobody: a minority needs 3 nodes and backend "
+                f"{name!r} has {len(spec.nodes)}"
+            )
+        elif aim.startswith("node:") and aim != "node:":
+            known = [f"node:{node}" for node in spec.nodes]
+            yield from _unknown(f"{path}.target", "node", aim, known)
 
 
 def _fault_fits(path: str, fault: Mapping[str, Any], faults: Registry, kind: str) -> Iterator[str]:

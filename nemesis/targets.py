@@ -6,7 +6,9 @@
     resolve("holder/primary", "link", world, rng)     # the one link between the two
 
 Specs: worker aims ``holder`` (oldest grant), ``waiter`` (longest waiting), ``any-worker``,
-``all-workers``, ``worker:N``; node aims ``primary``, ``any-node``, ``all-nodes``, ``node:NAME``.
+``all-workers``, ``worker:N``; node aims ``primary``, ``any-node``, ``all-nodes``, ``node:NAME``,
+``minority`` (as many as can go without breaking a majority: two of five) and ``majority`` (three
+of five), drawn anew each time.
 A fault on links takes a worker aim, a node aim, or ``worker aim/node aim``.
 
 Traps: aims are of the moment, so resolve as late as possible.  A worker that died or that the
@@ -25,7 +27,7 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import WorkerHandle, World
 
 WORKER_AIMS = ("holder", "waiter", "any-worker", "all-workers")
-NODE_AIMS = ("primary", "any-node", "all-nodes")
+NODE_AIMS = ("primary", "any-node", "minority", "majority", "all-nodes")
 _WORKER_PREFIX, _NODE_PREFIX = "worker:", "node:"
 
 
@@ -103,6 +105,10 @@ def _nodes(aim: str, world: World, rng: random.Random) -> list[str]:
         return [rng.choice(names)] if names else []
     if aim == "all-nodes":
         return names
+    if aim in ("minority", "majority"):
+        majority = len(names) // 2 + 1
+        drawn = rng.sample(names, majority if aim == "majority" else len(names) - majority)
+        return [name for name in names if name in drawn]
     name = aim.removeprefix(_NODE_PREFIX)
     return [name] if name in names else []
 

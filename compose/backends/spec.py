@@ -48,6 +48,7 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     releases: Debian releases that package the server; others maps a release to why it is refused.
     options: names -> Option.  server_args: settled options -> arguments of the server binary
     that hold in both runtimes (persistence and the like; no address, port or directory).
+    no_primary: why no node can be called the primary, "" if one can.
     """
 
     name: str
@@ -62,6 +63,7 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     releases_refused: Mapping[str, str]
     options: Mapping[str, Option]
     server_args: Callable[[Mapping[str, str]], Sequence[str]]
+    no_primary: str = ""
 
     def settle(self, options: Mapping[str, Any], *, runtime: str) -> dict[str, str]:
         """All options of ``runtime`` with defaults filled in; UserError lists every problem."""

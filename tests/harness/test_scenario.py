@@ -77,6 +77,28 @@ perod = 5
         ({"backend": {"name": "redis"}}, "backend.name: unknown backend 'redis'"),
         ({"faults": [{"kind": "worker-pause", "start_ms": 99999}]}, "faults[0].start_ms: 99999"),
         ({"faults": [{"kind": "worker-pause", "target": "primary"}]}, "faults[0].target: "),
+        (
+            {
+                "backend": {"name": "redlock5"},
+                "faults": [{"kind": "node-kill", "target": "primary"}],
+            },
+            "faults[0].target: 'primary' names no node of backend 'redlock5': its five servers",
+        ),
+        (
+            {
+                "backend": {"name": "redlock5"},
+                "faults": [{"kind": "jam", "target": "holder/primary"}],
+            },
+            "faults[0].target: 'holder/primary' names no node",
+        ),
+        (
+            {"faults": [{"kind": "jam", "target": "holder/minority"}]},
+            "faults[0].target: 'holder/minority' is nobody",
+        ),
+        (
+            {"faults": [{"kind": "node-kill", "target": "node:redis1"}]},
+            "faults[0].target: unknown node 'node:redis1'; did you mean 'node:redis'?",
+        ),
         ({"faults": [{"kind": "jam", "params": {"no_ms": 1}}]}, "faults[0].params.no_ms"),
         ({"faults": [{"kind": "worker-pauze"}]}, "faults[0].kind: unknown fault 'worker-pauze'"),
         ({"run": {"time_ms": 0}}, "run.time_ms: "),

@@ -152,6 +152,19 @@ def test_chance_comes_from_the_stream_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("count", "minority", "majority"), [(1, 0, 1), (2, 0, 2), (3, 1, 2), (4, 1, 3), (5, 2, 3)]
+)
+def test_a_minority_and_a_majority_of_the_nodes(count: int, minority: int, majority: int) -> None:
+    where = world(nodes="abcde"[:count])
+    for spec, size in (("minority", minority), ("majority", majority)):
+        drawn = {tuple(ask(spec, "node", where, seed)) for seed in range(60)}
+        assert {len(names) for names in drawn} == {size}
+        assert all(list(names) == sorted(set(names)) for names in drawn)
+        assert {name for names in drawn for name in names} == set("abcde"[:count] if size else "")
+    assert len(ask("holder/minority", "link", world(nodes="abcde", holders=[1]))) == 2
+
+
+@pytest.mark.parametrize(
     ("acts_on", "spec", "says"),
     [
         ("worker", "primary", "does not suit a fault that acts on a worker"),
