@@ -19,7 +19,7 @@ from compose.docker_engine import Container
 from compose.waiting import wait_until
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import Probe, Status
+from harness.core.protocols import Link, Probe, Status, session_name
 from harness.core.undo import Step, resp_step
 
 DATA_DIR = "/data"
@@ -83,6 +83,12 @@ class DockerNode:
 
     def command(self, *words: str) -> str:
         return redis_probe.ask("127.0.0.1", self.port, words)[0]
+
+    def sessions(self, link: Link) -> Sequence[str]:
+        return redis_probe.sessions("127.0.0.1", self.port, session_name(link.port))
+
+    def end_session(self, link: Link, identity: str) -> None:
+        redis_probe.end_session("127.0.0.1", self.port, identity)
 
     def undo_command(self, *words: str) -> Sequence[Step]:
         run_id = str(self.facts()["run_id"])

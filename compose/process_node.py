@@ -21,7 +21,7 @@ from compose.process_server import LocalServer
 from compose.servers import Binary
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import ClockReading, Probe, Status
+from harness.core.protocols import ClockReading, Link, Probe, Status, session_name
 from harness.core.skew import SkewFile
 from harness.core.undo import Step, resp_step
 
@@ -110,6 +110,12 @@ class ProcessNode:
 
     def command(self, *words: str) -> str:
         return redis_probe.ask(self.host, self.port, words)[0]
+
+    def sessions(self, link: Link) -> Sequence[str]:
+        return redis_probe.sessions(self.host, self.port, session_name(link.port))
+
+    def end_session(self, link: Link, identity: str) -> None:
+        redis_probe.end_session(self.host, self.port, identity)
 
     def undo_command(self, *words: str) -> Sequence[Step]:
         run_id = str(self.facts()["run_id"])

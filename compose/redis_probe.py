@@ -189,6 +189,18 @@ def clock(host: str, port: int) -> ClockReading:
     return ClockReading(there_ns - (before_ns + after_ns) // 2, (after_ns - before_ns) // 2 + 1000)
 
 
+def sessions(host: str, port: int, name: str) -> list[str]:
+    """Ids of the clients that gave their connection this name.  HarnessError as for ``ask``."""
+    (text,) = ask(host, port, ("CLIENT", "LIST"))
+    clients = [dict(w.partition("=")[::2] for w in line.split()) for line in text.splitlines()]
+    return [client["id"] for client in clients if client.get("name") == name]
+
+
+def end_session(host: str, port: int, identity: str) -> None:
+    """Closes one client's connection, if it is there.  HarnessError as for ``ask``."""
+    ask(host, port, ("CLIENT", "KILL", "ID", identity))
+
+
 def leave_mark(host: str, port: int, mark: str) -> None:
     """Stores a key named ``mark``; see ``protocols.Markable``.  HarnessError as for ``ask``."""
     ask(host, port, ("SET", mark, "1", "EX", str(_MARK_LIFE_S)))

@@ -10,6 +10,7 @@ from harness.core.registry import Registry
 FAULTS = Registry(
     "fault",
     {
+        "backend-kill": "nemesis.backend_kill:BackendKill",
         "clock-jump": "nemesis.clock_jump:ClockJump",
         "clock-skew": "nemesis.clock_skew:ClockSkew",
         "cut-reply": "nemesis.cut_reply:CutReply",
@@ -30,5 +31,6 @@ FAULTS = Registry(
         "worker-clock-skew": "nemesis.worker_clock_skew:WorkerClockSkew",
         "worker-kill": "nemesis.worker_kill:WorkerKill",
         "worker-pause": "nemesis.worker_pause:WorkerPause",
+        "worker-starve": "nemesis.worker_starve:WorkerStarve",
     },
 )

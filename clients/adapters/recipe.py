@@ -69,6 +69,7 @@ class RecipeClient:
         self.client = redis.Redis(
             host=node["host"],
             port=node["port"],
+            client_name=f"lockhavoc-{node['port']}",  # by which a fault finds it at the server
             decode_responses=True,
             socket_timeout=limit_ms / 1000 if limit_ms else None,
             socket_connect_timeout=limit_ms / 1000 if limit_ms else None,

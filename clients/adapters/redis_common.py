@@ -95,8 +95,12 @@ def choose_node(nodes: Sequence[Mapping[str, Any]], name: str | None) -> Mapping
 
 
 def client_arguments(node: Mapping[str, Any], options: Options, retry: Any) -> dict[str, Any]:
-    """Keyword arguments of ``redis.Redis``; what is not asked for keeps the library's default."""
+    """Keyword arguments of ``redis.Redis``; what is not asked for keeps the library's default.
+
+    The connection has a name by which a fault finds it at the server (docs/extending.md).
+    """
     arguments = {"host": node["host"], "port": node["port"], "retry": retry}
+    arguments["client_name"] = f"lockhavoc-{node['port']}"
     if options.socket_timeout_ms is not None:
         arguments["socket_timeout"] = options.socket_timeout_ms / 1000
     if options.connect_timeout_ms is not None:

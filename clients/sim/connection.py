@@ -73,6 +73,7 @@ class SimConn:
         "down",
         "link",
         "node",
+        "number",
         "owner",
         "sent_ns",
         "serial",
@@ -88,6 +89,7 @@ class SimConn:
         self.link = link
         self.node = link.node
         self.owner = owner
+        self.number = self._clock.number()  # the server's id of this connection
         self.closed = False  # by the client
         self.server_open = True
         self.waiting = self.armed = False

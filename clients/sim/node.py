@@ -19,7 +19,7 @@ from clients.sim.clock import SimClock
 from clients.sim.store import Command, SimStore
 from harness.core.clock import NS_PER_MS, NS_PER_S
 from harness.core.errors import AnsweredError, HarnessError
-from harness.core.protocols import ClockReading, Probe, Status
+from harness.core.protocols import ClockReading, Link, Probe, Status
 from harness.core.undo import Step
 
 if TYPE_CHECKING:
@@ -125,6 +125,22 @@ class SimNode:
     def undo_command(self, *words: str) -> Sequence[Step]:
         """The simulated server ends with this process: nothing to undo from another one."""
         return ()
+
+    def sessions(self, link: Link) -> Sequence[str]:
+        """``protocols.Sessional``; the simulated server sees through the proxy."""
+        return [
+            str(conn.number)
+            for way in self.links
+            if way.name == link.name
+            for conn in way.conns
+            if conn.server_open
+        ]
+
+    def end_session(self, link: Link, identity: str) -> None:
+        for way in self.links:
+            for conn in list(way.conns):
+                if str(conn.number) == identity:
+                    conn.server_closed("connection closed by the server (killed)")
 
     def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
         """The wall clock, by which leases are judged (``protocols.Skewable``)."""

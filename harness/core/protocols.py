@@ -165,6 +165,25 @@ class Link(Protocol):
         """An echo through this link."""
 
 
+@runtime_checkable
+class Sessional(Protocol):
+    """Optional power of a node: it tells and ends the connections that came through a link.
+
+    Clients make that possible by naming their connections ``session_name(port of the link)``.
+    """
+
+    def sessions(self, link: Link) -> Sequence[str]:
+        """The server's own ids of open connections through ``link``."""
+
+    def end_session(self, link: Link, identity: str) -> None:
+        """Ends one of them; nothing happens if it is gone."""
+
+
+def session_name(port: int) -> str:
+    """Name that a client gives its connections to the endpoint at ``port``."""
+    return f"lockhavoc-{port}"
+
+
 class WorkerHandle(Machine, Protocol):
     """A client worker; ``index`` counts from 0 and stays the same when it is started anew."""
 
@@ -185,7 +204,11 @@ class Cluster(Protocol):
         """What worker ``worker`` connects to: [{"name": "redis", "host": ..., "port": ...}]."""
 
     def primary(self) -> str:
-        """Name of the node that grants now, found by asking."""
+        """Name of the node that grants now, found by asking.
+
+        HarnessError if there is none now, and always where each node grants for itself (the
+        backend's ``no_primary`` says so): any of them answers, none decides.
+        """
 
     def collect_logs(self, into: Path) -> None:
         """Copies each node's log to ``into/<node>.log``."""

@@ -28,9 +28,14 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((f"{who}clock-jump", {"direction": "backward"}) for who in ("", "worker-")),
     *((f"{who}clock-skew", {"direction": "slow"}) for who in ("", "worker-")),
     ("clock-skew", {"rate_ppm": 10_000}),
+    ("worker-starve", {"share_percent": 60, "period_ms": 50}),
     *(("memory-pressure", {"policy": policy}) for policy in POLICIES[1:]),
 ]
-LINKS = [name for name in FAULTS if issubclass(FAULTS.load(name), LinkFault)]
+LINKS = [
+    name
+    for name in FAULTS
+    if issubclass(FAULTS.load(name), LinkFault) and name != "backend-kill"  # done by the server
+]
 WITH_TOXICS = [name for name in LINKS if name != "sever"]
 CONFIGS = [name for name in FAULTS if issubclass(FAULTS.load(name), ConfigFault)]
 # What goes on until it is undone; the others are over when they have happened.

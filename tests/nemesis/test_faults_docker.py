@@ -19,7 +19,7 @@ from tests.nemesis.conformance import (
     put_right,
     targets_of,
 )
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, worker_processes
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -52,8 +52,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
 
 @pytest.fixture
 def world(shared: TestWorld) -> Iterator[TestWorld]:
-    yield replace(shared)
-    put_right(shared)
+    with connected(shared):
+        yield replace(shared)
+        put_right(shared)
 
 
 @pytest.mark.parametrize(("name", "params"), HERE)

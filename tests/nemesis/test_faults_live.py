@@ -18,7 +18,7 @@ from compose.process_runtime import ProcessCluster
 from compose.toxiproxy import toxic_name
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import Commandable, Evidence, Fault
+from harness.core.protocols import Commandable, Evidence, Fault, Sessional
 from nemesis.registry import FAULTS
 from tests.compose.local import cluster_up, need, undo_elsewhere
 from tests.nemesis.conformance import (
@@ -34,7 +34,7 @@ from tests.nemesis.conformance import (
     settings_of,
     targets_of,
 )
-from tests.nemesis.worlds import TestWorld, live_world, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, live_world, worker_processes
 
 pytestmark = pytest.mark.live
 
@@ -53,8 +53,9 @@ def both(
 ) -> Iterator[tuple[TestWorld, ProcessCluster]]:
     """The world, as new: whatever a test left behind is put right without the faults' help."""
     world, cluster = shared
-    yield replace(world), cluster
-    put_right(world)
+    with connected(world):
+        yield replace(world), cluster
+        put_right(world)
 
 
 @pytest.fixture
@@ -382,6 +383,24 @@ def test_the_lock_is_what_a_full_cache_throws_away(world: TestWorld) -> None:
     assert fault.evidence(world, ["redis"]).bit
     assert node.command("EXISTS", "lock") == "0"
     fault.heal(world, ["redis"])
+
+
+def test_a_client_without_a_named_connection_cannot_be_found(tmp_path: Path) -> None:
+    unknown = pytest.raises(HarnessError, match=r"redis knows no connection of w0; it has none")
+    with live_world(tmp_path) as (world, _), unknown:
+        make("backend-kill").inject(world, ["w0-redis"])
+
+
+def test_only_the_connections_of_the_target_are_ended(world: TestWorld) -> None:
+    first, second = world.cluster.links
+    node = world.cluster.nodes["redis"]
+    assert isinstance(node, Sessional)
+    spared = node.sessions(second)
+    fault = make("backend-kill")
+    fault.inject(world, [first.name])
+    assert fault.evidence(world, [first.name]).bit
+    assert node.sessions(first) == []
+    assert node.sessions(second) == spared != []
 
 
 def test_a_stopped_worker_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from tests.nemesis.conformance import (
     possible_variants,
     targets_of,
 )
-from tests.nemesis.worlds import TestWorld
+from tests.nemesis.worlds import TestWorld, connected
 
 HERE = ("sim", "sim")
 
@@ -35,14 +36,16 @@ def setup() -> SimSetup:
 
 
 @pytest.fixture
-def world(setup: SimSetup) -> TestWorld:
-    return TestWorld(
+def world(setup: SimSetup) -> Iterator[TestWorld]:
+    made = TestWorld(
         cluster=setup.cluster,
         workers=list(setup.pool.handles),
         clock=setup.clock,
         runtime="sim",
         backend="sim",
     )
+    with connected(made):
+        yield made
 
 
 @pytest.mark.parametrize(("name", "params"), possible_variants(*HERE))

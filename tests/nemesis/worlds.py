@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clients.sim.connection import SimConn
+from clients.sim.network import SimLink
 from compose.process_runtime import ProcessCluster
 from harness.core.clock import Clock, MonotonicClock, ms
-from harness.core.protocols import Cluster, View, WorkerHandle
+from harness.core.protocols import Cluster, View, WorkerHandle, session_name
 from harness.core.undo import kill_marked_step, perform
 from harness.workers import ProcessPool
 from nemesis.clockshim import build
@@ -49,11 +52,13 @@ class TestWorld:
 
 
 @contextmanager
-def worker_processes(folder: Path, count: int) -> Iterator[Sequence[WorkerHandle]]:
+def worker_processes(
+    folder: Path, count: int, *, argv: Sequence[str] = IDLE
+) -> Iterator[Sequence[WorkerHandle]]:
     """Processes in the harness' own pool, with a loop that takes note of deaths."""
     mark = f"test-workers-{folder.name}-{id(folder)}"
     shim = None if build.why_not() else build.ensure()
-    pool = ProcessPool(IDLE, workers=count, log_dir=folder / "workers", mark=mark, clock_shim=shim)
+    pool = ProcessPool(argv, workers=count, log_dir=folder / "workers", mark=mark, clock_shim=shim)
     clock, stop = MonotonicClock(), threading.Event()
 
     def loop() -> None:
@@ -82,3 +87,37 @@ def live_world(folder: Path, *, workers: int = 2) -> Iterator[tuple[TestWorld, P
         worker_processes(folder, workers) as handles,
     ):
         yield TestWorld(cluster, handles), cluster
+
+
+@contextmanager
+def connected(world: TestWorld) -> Iterator[None]:
+    """One open connection through every link, named as the adapters name theirs."""
+    with ExitStack() as stack:
+        for link in world.cluster.links:
+            if world.runtime == "sim":
+                assert isinstance(link, SimLink)
+                link.connect(_Silent())
+                continue
+            client = socket.create_connection((link.host, link.port), timeout=10)
+            stack.enter_context(client)
+            name = session_name(link.port)
+            words = ("CLIENT", "SETNAME", name)
+            client.sendall("".join([f"*{len(words)}\r\n", *(_bulk(w) for w in words)]).encode())
+            assert client.recv(5) == b"+OK\r\n"
+        yield
+
+
+class _Silent:
+    """Owner of a simulated connection that is only there."""
+
+    timeout_ns: int | None = None
+
+    def replied(self, conn: SimConn, reply: object) -> None: ...
+
+    def dropped(self, conn: SimConn, why: str) -> None: ...
+
+    def expired(self, conn: SimConn, serial: int) -> None: ...
+
+
+def _bulk(word: str) -> str:
+    return f"${len(word)}\r\n{word}\r\n"
