@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from checkers.registry import CHECKERS
-
 from clients.registry import LIBRARIES
 from compose.registry import BACKENDS, RUNTIMES
 from nemesis.registry import FAULTS
