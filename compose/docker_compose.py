@@ -58,11 +58,16 @@ def unpause_step(container_id: str) -> Step:
 
 
 class Project:
-    """One Compose project: a name, a file and the environment that fills in the file."""
+    """One Compose project: a name, a file and the environment that fills in the file.
 
-    def __init__(self, name: str, file: Path, env: Mapping[str, str]) -> None:
+    overlay: another Compose file, which adds to the first.
+    """
+
+    def __init__(
+        self, name: str, file: Path, env: Mapping[str, str], *, overlay: Path | None = None
+    ) -> None:
         self.name = name
-        self.file = file
+        self.files = [file] if overlay is None else [file, overlay]
         self.env = dict(env)
 
     def up(self, *, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> None:
@@ -93,7 +98,8 @@ class Project:
 
     def run(self, *args: str, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> str:
         """Standard output of ``docker compose … args``; ComposeError if it fails."""
-        argv = ["docker", "compose", "-p", self.name, "-f", str(self.file), *args]
+        files = [word for file in self.files for word in ("-f", str(file))]
+        argv = ["docker", "compose", "-p", self.name, *files, *args]
         env = {**os.environ, "COMPOSE_ANSI": "never", **self.env, MARK_VARIABLE: self.name}
         try:
             code, out, err = _run(argv, env, timeout_s)

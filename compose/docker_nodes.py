@@ -19,7 +19,8 @@ from compose.docker_engine import Container
 from compose.waiting import wait_until
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import Link, Probe, Status, session_name
+from harness.core.protocols import ClockReading, Link, Probe, Status, session_name
+from harness.core.skew import SkewFile
 from harness.core.undo import Step, resp_step
 
 DATA_DIR = "/data"
@@ -31,8 +32,11 @@ class DockerNode:
     port: published on 127.0.0.1, straight to the server, past every proxy.
     """
 
-    def __init__(self, name: str, container: Container, *, port: int) -> None:
+    def __init__(
+        self, name: str, container: Container, *, port: int, clock: SkewFile | None = None
+    ) -> None:
         self.name = name
+        self._clock = clock
         self.port = port
         self.container = container
         self.role = str(self.facts()["role"])
@@ -93,6 +97,23 @@ class DockerNode:
     def undo_command(self, *words: str) -> Sequence[Step]:
         run_id = str(self.facts()["run_id"])
         return [resp_step("127.0.0.1", self.port, words, run_id=run_id)]
+
+    def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
+        self._skew().set(offset_ns=offset_ns, rate_ppm=rate_ppm)
+
+    def clock_reading(self) -> ClockReading:
+        told = redis_probe.clock("127.0.0.1", self.port)
+        return ClockReading(told.offset_ns, told.error_ns, self._skew().reads())
+
+    def undo_clock(self) -> Sequence[Step]:
+        return self._skew().undo()
+
+    def _skew(self) -> SkewFile:
+        if self._clock is None:
+            raise HarnessError(
+                f"node {self.name} was started without the clock shim: its clock is the machine's"
+            )
+        return self._clock
 
     def _wait_ready(self) -> None:
         def settled() -> bool:

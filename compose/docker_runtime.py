@@ -25,6 +25,7 @@ from typing import Any
 from compose import docker_images as images
 from compose import redis_probe
 from compose.backends.spec import BackendSpec
+from compose.docker_clock import overlay
 from compose.docker_compose import FILES, ComposeError, Project, undo_steps
 from compose.docker_engine import Container, Engine
 from compose.docker_here import ask, engine_reason
@@ -36,6 +37,7 @@ from compose.toxiproxy import ToxiproxyClient
 from harness.core import limits
 from harness.core.errors import HarnessError, RefusedError
 from harness.core.protocols import Ledger, Node
+from harness.core.skew import SkewFile
 
 TOXIPROXY = "toxiproxy"
 TOXIPROXY_RELEASE = "trixie"  # RELEASE is about the servers; the proxy is the same for all
@@ -104,6 +106,9 @@ class DockerRuntime:
 
     name = "docker"
 
+    def __init__(self) -> None:
+        self.clock_shim: Path | None = None  # protocols.ClockShimmed
+
     def can(self, backend: str) -> str | None:
         """Answers within about 2 s; looks at Engine, plugins and images."""
         spec: BackendSpec = BACKENDS.load(backend)
@@ -144,11 +149,16 @@ class DockerRuntime:
             "LOCKHAVOC_TOXIPROXY_IMAGE": proxy_image,
             "LOCKHAVOC_SERVER_ARGS": shlex.join(spec.server_args(settled)),
         }
-        project = Project(f"lockhavoc-{os.urandom(6).hex()}", FILES / spec.compose_file, env)
+        file: Path | None = None
+        clocks: Mapping[str, SkewFile] = {}
+        if self.clock_shim is not None:
+            file, clocks = overlay(spec.nodes, run_dir=run_dir, shim=self.clock_shim)
+        name = f"lockhavoc-{os.urandom(6).hex()}"
+        project = Project(name, FILES / spec.compose_file, env, overlay=file)
         promise = ledger.promise(undo_steps(project.name), why=f"containers of {project.name}")
         try:
             first = _start(project, spec, workers)
-            return _assemble(project, spec, workers, first, ledger, promise)
+            return _assemble(project, spec, workers, first, ledger, promise, clocks)
         except BaseException:
             # Also on Ctrl-C: what was begun is removed; if that fails, the promise stays open.
             project.down(interrupted=True)
@@ -190,11 +200,19 @@ def _start(project: Project, spec: BackendSpec, workers: int) -> int:
 
 
 def _assemble(
-    project: Project, spec: BackendSpec, workers: int, first: int, ledger: Ledger, promise: int
+    project: Project,
+    spec: BackendSpec,
+    workers: int,
+    first: int,
+    ledger: Ledger,
+    promise: int,
+    clocks: Mapping[str, SkewFile],
 ) -> DockerCluster:
     engine = Engine.connect()
     nodes = {
-        name: DockerNode(name, engine.find(project.name, name), port=first + offset)
+        name: DockerNode(
+            name, engine.find(project.name, name), port=first + offset, clock=clocks.get(name)
+        )
         for offset, name in enumerate(spec.nodes, 1)
     }
     api = ToxiproxyClient(f"http://127.0.0.1:{first}")

@@ -8,6 +8,8 @@ monotonic clock, by which the harness judges, is never touched.
 Proof: the clock is read back (a server is asked for its TIME, a worker's is read by a witness
 under the same shim) and compared with what it should say.
 
+In containers the shim is bound into the server's (compose/docker_clock.py).
+
 Traps: Go reads the time without libc, so etcd is out of reach.  After a jump forward the heal is a
 step back: a key that was set meanwhile lives longer by the jump.  A worker's fault bites only if
 its library looks at the wall clock; the evidence says how often it did.
@@ -148,10 +150,8 @@ class NodeClockFault(ClockFault):
     """On servers."""
 
     acts_on = "node"
-    runtimes: ClassVar[tuple[str, ...]] = ("process", "sim")
     families: ClassVar[tuple[str, ...]] = ("redis",)
     refused: ClassVar[Mapping[str, str]] = {
-        "docker": "a container shares the clock of its host, and the images carry no shim yet",
         "etcd": "Go reads the clock past libc, where no shim reaches it",
     }
 

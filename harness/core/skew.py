@@ -42,9 +42,10 @@ class SkewFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_bytes(bytes(_SIZE))
 
-    def environment(self, shim: Path) -> Mapping[str, str]:
-        """Variables with which a process must be started to obey this file."""
-        return {"LD_PRELOAD": str(shim), VARIABLE: str(self.path)}
+    def environment(self, shim: Path, seen_as: Path | None = None) -> Mapping[str, str]:
+        """Variables with which a process must be started to obey this file; ``seen_as``: the
+        file's path as that process sees it, if it is another."""
+        return {"LD_PRELOAD": str(shim), VARIABLE: str(seen_as or self.path)}
 
     def set(self, *, offset_ns: int, rate_ppm: int) -> None:
         """From now on the clock is ahead by ``offset_ns``, growing by ``rate_ppm``; negative is

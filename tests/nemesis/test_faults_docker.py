@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.core import limits
+from nemesis.clockshim import build
 from tests.compose.local import DiskLedger, undo_elsewhere
 from tests.nemesis.conformance import (
     LASTS,
@@ -36,6 +37,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
     if reason:
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("docker")
+    runtime.clock_shim = None if build.why_not() else build.ensure()
     cluster = runtime.up(
         "redis-single",
         {},
