@@ -136,6 +136,8 @@ class Locks(Judge):
         hold = self.ended.get(name)
         if hold is not None and LOCK_F[invoke.f] == RELEASE:
             hold.believed = min(hold.believed, max(hold.a, invoke.time))
+            if hold.refused and invoke.time <= hold.refused:
+                self.put_aside(invoke.key, "a release and a refusal at one instant")
         if name not in self.unknown and name not in self.ended:
             self.put_aside(invoke.key, f"{invoke.f} of hold {name!r}, which nobody was granted")
 

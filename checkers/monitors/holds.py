@@ -20,6 +20,7 @@ Trap: a release that answered "not held" is an observation, judged here hold by 
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -128,6 +129,16 @@ def before(x: Span, y: Span) -> bool:
     if x.ret != y.call or x.process != y.process:
         return x.ret < y.call
     return x.invoke < y.invoke
+
+
+def in_turn(ops: list[Span], verdict: Verdict) -> bool:
+    """Whether operations come one after the other and none follows an unknown outcome; if not, the
+    general engine must be asked."""
+    for x, y in pairwise(ops):
+        if x.info or not before(x, y):
+            verdict.doubt(f"{y.who} went on after an unknown outcome, or did two at once", y.key)
+            return False
+    return True
 
 
 def _refusals(hold: Hold, confirmed: list[Span], verdict: Verdict) -> None:

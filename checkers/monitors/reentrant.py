@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from checkers.models.base import ACQUIRE, BUSY, LOCK_F, NOT_HELD, RENEW
-from checkers.monitors.holds import Block, Hold, before, collisions, report
+from checkers.monitors.holds import Block, Hold, collisions, in_turn, report, touching_doubt
 from checkers.monitors.span import INF, Span, Verdict, by_key, judge, ms, service
 from harness.core.history import Interval
 
@@ -39,6 +39,7 @@ def check(intervals: Iterable[Interval], *, limit: int | None = None) -> Verdict
             if len({span.process for span in ops}) > 1:
                 _several(ops, verdict)
             _walk(ops, limit, blocks, verdict)
+        touching_doubt(blocks, verdict)
         for x, y in collisions(blocks):
             report(x, y, verdict)
 
@@ -55,16 +56,11 @@ def _several(ops: list[Span], verdict: Verdict) -> None:
 
 
 def _walk(ops: list[Span], limit: int | None, blocks: list[Block], verdict: Verdict) -> None:
+    if not in_turn(ops, verdict):
+        return
     count = 0
     opened: Span | None = None
-    last: Span | None = None
     for span in ops:
-        if last is not None and (last.info or not before(last, span)):
-            verdict.doubt(
-                f"{span.who} went on after an unknown outcome, or did two at once", span.key
-            )
-            return
-        last = span
         if span.f == ACQUIRE:
             if span.ok:
                 count += 1
@@ -82,7 +78,7 @@ def _walk(ops: list[Span], limit: int | None, blocks: list[Block], verdict: Verd
         elif span.f != RENEW and (span.ok or count == 1):
             count -= 1
             if not count and opened is not None:
-                blocks.append(Block(opened.ret, span.call, Hold(opened, []), opened, span))
+                blocks.append(Block(opened.ret, span.call, Hold(opened, [span]), opened, span))
                 opened = None
     if opened is not None:
         blocks.append(Block(opened.ret, INF, Hold(opened, []), opened, None))

@@ -18,7 +18,7 @@ from typing import Any
 
 from checkers.models.base import ACQUIRE, BUSY, LOCK_F, NOT_HELD, RELEASE, RENEW
 from checkers.models.shared import DOWNGRADE, MODES, READ, RW_F, UPGRADE, WRITE
-from checkers.monitors.holds import Hold, before, block, group
+from checkers.monitors.holds import Hold, block, group, in_turn
 from checkers.monitors.span import INF, Span, Verdict, judge, ms, sees, service, to_span
 from checkers.monitors.sweep import Point, Step, at_one_instant, sweep
 from harness.core.history import Interval
@@ -58,7 +58,9 @@ def _one(spans: list[Span], verdict: Verdict) -> None:
         for span in spans:
             owners.setdefault(span.owner, []).append(span)
         for owner, ops in owners.items():
-            _steps(owner, ops, whole, steps, verdict)
+            _walk(owner, ops, whole, steps, verdict)
+    if at_one_instant(steps, points):
+        verdict.doubt("a hold was taken and given back at one instant", spans[0].key)
     over, crowded = sweep(steps, points, whole)
     for step, holding in over:
         _meeting(step, holding, verdict)
@@ -107,7 +109,7 @@ def _hold(
     mode = None if acquire is None else acquire.value["mode"]
     key = (acquire or hold.rest[0]).key
     if any(span.f in (UPGRADE, DOWNGRADE) for span in hold.rest):
-        _steps(number, [acquire, *hold.rest] if acquire else hold.rest, whole, steps, verdict)
+        _walk(number, [acquire, *hold.rest] if acquire else hold.rest, whole, steps, verdict)
         return
     if any(span.value["mode"] not in (None, mode) for span in hold.rest):
         verdict.doubt("a release names another mode than its acquire", key)
@@ -121,28 +123,17 @@ def _hold(
         if found.b < INF:
             steps.append(Step(found.b, -weight, found.end or found.start, number))
     else:
-        points.append(Point(found.b, found.a, weight, found.end or found.start, number))
-
-
-def _steps(holder: Any, ops: list[Span], whole: int, steps: list[Step], verdict: Verdict) -> None:
-    mine: list[Step] = []
-    _walk(holder, ops, whole, mine, verdict)
-    if at_one_instant(mine):
-        verdict.doubt("a hold was taken and given back at one instant", ops[0].key)
-    steps += mine
+        points.append(
+            Point(found.b, found.a, weight, found.start, found.end or found.start, number)
+        )
 
 
 def _walk(holder: Any, ops: list[Span], whole: int, steps: list[Step], verdict: Verdict) -> None:
     """One holder's operations in order: ``reads`` read holds, or ``writes``."""
+    if not in_turn(ops, verdict):
+        return
     reads, writes = 0, False
-    last: Span | None = None
     for span in ops:
-        if last is not None and (last.info or not before(last, span)):
-            verdict.doubt(
-                f"{span.who} went on after an unknown outcome, or did two at once", span.key
-            )
-            return
-        last = span
         mode = span.value["mode"]
         mine = (writes and mode != READ) or (reads > 0 and mode != WRITE)
         if span.f == ACQUIRE:

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from checkers.models.base import ACQUIRE, BUSY, LOCK_F, NOT_HELD, RELEASE, integer
-from checkers.monitors.holds import Hold, before, block, group
+from checkers.monitors.holds import Hold, before, block, group, in_turn
 from checkers.monitors.span import INF, Span, Verdict, by_key, judge, ms, service
 from checkers.monitors.sweep import Point, Step, at_one_instant, sweep
 from harness.core.history import Interval
@@ -63,11 +63,9 @@ def _owned(spans: list[Span], k: int, verdict: Verdict) -> None:
         for span in spans:
             owners.setdefault(span.owner, []).append(span)
         for owner, ops in owners.items():
-            mine: list[Step] = []
-            _owner_steps(owner, ops, mine, verdict)
-            if at_one_instant(mine):
-                verdict.doubt("permits taken and given back at one instant", ops[0].key)
-            steps += mine
+            _owner_steps(owner, ops, steps, verdict)
+    if at_one_instant(steps, points):
+        verdict.doubt("permits taken and given back at one instant", spans[0].key)
     over, crowded = sweep(steps, points, k)
     for step, holding in over:
         held = [other.span for other in holding if other is not step] + [step.span]
@@ -113,7 +111,9 @@ def _hold_steps(
         if found.b < INF:
             steps.append(Step(found.b, -weight, found.end or found.start, number))
     else:
-        points.append(Point(found.b, found.a, weight, found.end or found.start, number))
+        points.append(
+            Point(found.b, found.a, weight, found.start, found.end or found.start, number)
+        )
 
 
 def _partial(hold: Hold, number: int, weight: int, steps: list[Step]) -> bool:
@@ -142,15 +142,10 @@ def _partial(hold: Hold, number: int, weight: int, steps: list[Step]) -> bool:
 
 def _owner_steps(owner: Any, ops: list[Span], steps: list[Step], verdict: Verdict) -> None:
     """An owner's permits are counted; its operations come one after the other."""
+    if not in_turn(ops, verdict):
+        return
     had = 0
-    last: Span | None = None
     for span in ops:
-        if last is not None and (last.info or not before(last, span)):
-            verdict.doubt(
-                f"{span.who} went on after an unknown outcome, or did two at once", span.key
-            )
-            return
-        last = span
         count = permits(span)
         count = 1 if count is None else count
         if count < 1:

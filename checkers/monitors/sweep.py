@@ -31,26 +31,40 @@ class Step(msgspec.Struct, gc=False):
     holder: object
 
 
-def at_one_instant(steps: list[Step]) -> bool:
-    """Whether one holder took and gave back at one instant, in this order: the sweep, which lets
-    releases come first, would see the two the wrong way round.  steps: of one holder, in order."""
-    taken_at = None
-    for step in steps:
-        if step.delta > 0:
-            taken_at = step.at
-        elif step.at == taken_at:
-            return True
-    return False
-
-
 class Point(msgspec.Struct, gc=False):
-    """Needs an instant in [low, high] with ``weight`` to spare."""
+    """Needs an instant in [low, high] with ``weight`` to spare.  start, span: what gave the two."""
 
     low: int
     high: int
     weight: int
+    start: Span
     span: Span
     holder: object
+
+
+def at_one_instant(steps: list[Step], points: list[Point]) -> bool:
+    """Whether some process took and then gave back at one instant: the sweep, which lets releases
+    come first, would see the two the wrong way round, and the engine must be asked.
+
+    A point whose two ends fall together is no such case: it is asked as a point.
+    """
+    taken: dict[tuple[int, int | str], list[tuple[int, object, bool]]] = {}
+    for step in steps:
+        if step.delta > 0:
+            place = (step.at, step.span.process)
+            taken.setdefault(place, []).append((step.span.invoke, step.holder, False))
+    for point in points:
+        place = (point.high, point.start.process)
+        taken.setdefault(place, []).append((point.start.invoke, point.holder, True))
+    given = [(s.at, s.span, s.holder, False) for s in steps if s.delta < 0]
+    given += [(p.low, p.span, p.holder, True) for p in points]
+    for at, span, holder, is_point in given:
+        for invoke, other, was_point in taken.get((at, span.process), ()):
+            if holder == other and is_point and was_point:
+                continue
+            if invoke <= span.invoke:
+                return True
+    return False
 
 
 def sweep(
