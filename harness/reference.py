@@ -57,12 +57,13 @@ def _faults() -> str:
     rows, parameters = [], []
     for name in FAULTS.names():
         fault = FAULTS.load(name)
-        rows.append((f"`{name}`", fault.acts_on, fault.summary, ", ".join(fault.runtimes)))
+        servers = ", ".join(fault.families) or "all"
+        rows.append((f"`{name}`", fault.acts_on, fault.summary, servers, ", ".join(fault.runtimes)))
         for p in fault.parameters:
             parameters.append((f"`{name}`", f"`{p.name}`", p.unit, str(p.default), p.range, p.help))
     return _page(
         "Faults",
-        _table(("fault", "acts on", "what it does", "runtimes"), rows),
+        _table(("fault", "acts on", "what it does", "servers", "runtimes"), rows),
         "## Parameters\n",
         _table(("fault", "parameter", "unit", "default", "values", "meaning"), parameters),
     )

@@ -25,21 +25,25 @@ from tests.nemesis.worlds import TestWorld, connected, worker_processes
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
 # Faults on workers are the same in both runtimes: workers are processes of this machine.
-PLACE = ("docker", "redis-single")
+BACKENDS = ("redis-single", "valkey-single")
+PLACE = ("docker", "redis-single")  # what can be done on one of them can be done on both
 HERE = [v for v in possible_variants(*PLACE) if not v[0].startswith("worker")]
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
+@pytest.fixture(scope="module", params=BACKENDS)
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestWorld]:
+    backend = str(request.param)
     runtime_module = pytest.importorskip("compose.docker_runtime")
     runtime = runtime_module.DockerRuntime()
-    reason = runtime.can("redis-single")
+    reason = runtime.can(backend)
     if reason:
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("docker")
     runtime.clock_shim = None if build.why_not() else build.ensure()
     cluster = runtime.up(
-        "redis-single",
+        backend,
         {},
         workers=2,
         run_dir=folder,
@@ -47,7 +51,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
     )
     try:
         with worker_processes(folder, 2) as workers:
-            yield TestWorld(cluster, workers, runtime="docker")
+            yield TestWorld(cluster, workers, runtime="docker", backend=backend)
     finally:
         cluster.down()
 
