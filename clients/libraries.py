@@ -67,6 +67,18 @@ def _redis(name: str, file: str, *, fencing: str = "", says: str) -> Library:
     )
 
 
+def _redlock(name: str, file: str, *, imports: str, powers: tuple[str, ...], says: str) -> Library:
+    return Library(
+        name=name,
+        adapter=ROOM / "adapters" / file,
+        requirements=ROOM / "requirements" / f"{name}.txt",
+        imports=(imports,),
+        backends=("redlock5", "redis-single", "valkey-single"),
+        powers=powers,
+        says=says,
+    )
+
+
 REDIS_PY = _redis("redis-py", "redis_py.py", says="redis.Redis().lock(), the synchronous Lock")
 REDIS_PY_ASYNCIO = _redis(
     "redis-py-asyncio", "redis_py_asyncio.py", says="redis.asyncio.Redis().lock()"
@@ -76,4 +88,18 @@ REDIS_PY_FENCED = _redis(
     "redis_py_fenced.py",
     fencing="INCR of a counter per lock, in the script that grants",
     says="redis-py's Lock with a fencing token from the granting script",
+)
+REDLOCK_PY = _redlock(
+    "redlock-py",
+    "redlock_py.py",
+    imports="redlock",
+    powers=(),
+    says="redlock.Redlock([...]).lock(), one server after another; abandoned, still used",
+)
+POTTERY = _redlock(
+    "pottery",
+    "pottery_redlock.py",
+    imports="pottery",
+    powers=("renew", "believes"),
+    says="pottery.Redlock(masters=...), all servers at once",
 )

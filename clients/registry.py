@@ -17,6 +17,8 @@ LIBRARIES = Registry(
         "redis-py": "clients.libraries:REDIS_PY",
         "redis-py-asyncio": "clients.libraries:REDIS_PY_ASYNCIO",
         "redis-py-fenced": "clients.libraries:REDIS_PY_FENCED",
+        "redlock-py": "clients.libraries:REDLOCK_PY",
+        "pottery": "clients.libraries:POTTERY",
         **RECIPES,
         # Deliberately broken ones (canaries).
         **CANARIES,

