@@ -33,7 +33,7 @@ class Locks(Judge):
         call = invoke.time
         hold = Hold(name, invoke.process, lock, call, event.time, event.index, token, call)
         ttl_ns = sent.ttl_ns if value.ttl_ns is None else value.ttl_ns
-        if ttl_ns is None:
+        if ttl_ns is None or ttl_ns == self.trusted:
             hold.lasts, hold.trusted = self.lasts, self.trusted
         else:
             hold.lasts, hold.trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
