@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 
 from checkers.models.base import BUSY
-from checkers.monitors import holds, lease, mutex, resource
+from checkers.monitors import holds, lease, resource
 from checkers.monitors.holds import Block
-from checkers.monitors.span import Span, Verdict, at_key, by_key, ms
+from checkers.monitors.span import Span, Verdict, at_key, by_key, ms, service
 from checkers.view import View
 from harness.core.history import History
 from harness.core.limits import ANOMALIES_MAX
@@ -135,12 +135,40 @@ def rank_holds(view: View, verdict: Verdict) -> dict[Any, tuple[int, Block]]:
             reach = max(reach, x.b)
             if x.hold.acquire is not None and x.hold.acquire.hold is not None:
                 ranks[x.hold.acquire.hold] = (place, x)
-        if any(x.hold.granted and x.start.token is not None for x in blocks):
-            found = Verdict(model="tokens")
-            mutex.tokens(blocks, found)
-            for anomaly in found.anomalies:
-                verdict.add(anomaly)
+        _grants_in_order(blocks, verdict)
     return ranks
+
+
+def _grants_in_order(blocks: list[Block], verdict: Verdict) -> None:
+    """Tokens must grow from a grant to every grant that was asked for after it was answered.
+
+    Real time alone orders the grants here.  The zones of the leases may not: where the service
+    broke a lease they say that the later grant came first, and a right token would be blamed.
+    (checkers/lease.py judges the two together.)
+    """
+    granted = [x for x in blocks if x.hold.granted and x.start.token is not None]
+    answered = sorted(granted, key=lambda x: x.start.ret)
+    best: Block | None = None  # the greatest token among those answered so far
+    done = 0
+    for x in sorted(granted, key=lambda x: x.start.call):
+        while done < len(answered) and answered[done].start.ret < x.start.call:
+            one = answered[done]
+            if best is None or (one.start.token or 0) > (best.start.token or 0):
+                best = one
+            done += 1
+        if best is not None and (x.start.token or 0) <= (best.start.token or 0):
+            same = x.start.token == best.start.token
+            verdict.add(
+                service(
+                    "token-duplicate" if same else "token-inversion",
+                    x.start.key,
+                    f"{best.who} was granted the lock by {ms(best.start.ret)} with token "
+                    f"{best.start.token}, {x.who} asked for it only then, at {ms(x.start.call)}, "
+                    f"and got token {x.start.token}",
+                    [best.start.event, x.start.event],
+                    legal_if="each grant had a greater token than every grant before it",
+                )
+            )
 
 
 def from_log(

@@ -85,7 +85,7 @@ def test_engine_agrees_with_oracle(name: str) -> None:
             assert check(ops, model).valid == (Valid.TRUE if want else Valid.FALSE)
 
     compare()
-    assert min(seen.values()) >= 2, seen
+    assert min(seen.values()) >= 1, seen
 
 
 class Dice(Model):

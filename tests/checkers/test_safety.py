@@ -96,6 +96,19 @@ def test_token_inversion_is_named_with_both_grants() -> None:
     assert Fencing().check(run.history(), context()).anomalies[0].kind == "token-inversion"
 
 
+def test_a_broken_lease_does_not_turn_right_tokens_into_an_inversion() -> None:
+    """Found live with a fast server clock: the waiter's zone lies before the former holder's."""
+    run = Run()
+    run.op(0, "acquire", 10, 11, hold="a", token=4)
+    run.op(1, "acquire", 0, 16, hold="b", token=5)  # waited longer than the lease of 10
+    run.op(0, "write", 14, 14.5, key="r0", hold="a", token=4, value=1)
+    run.op(1, "write", 17, 18, key="r0", hold="b", token=5, value=2)
+    assert Lease().check(run.history(), context(ttl_ms=10)).valid is Valid.FALSE
+    log = [record(1, 14.2, "a", 1, token=4), record(2, 17.5, "b", 2, token=5)]
+    result = Fencing().check(run.history(), context(ttl_ms=10, resource=log))
+    assert result.valid is Valid.TRUE, result.says
+
+
 def test_an_unknown_grant_by_a_reused_owner_goes_to_the_engine() -> None:
     run = Run()
     run.op(0, "acquire", 0, 1, kind="info").op(0, "release", 3, 9)

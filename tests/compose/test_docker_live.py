@@ -231,12 +231,15 @@ def test_a_server_that_does_not_start_is_named_and_removed(ledger: FileLedger) -
 # --- a harness that dies ------------------------------------------------------------------------
 
 HARNESS = """
+import signal
 import sys
 from pathlib import Path
 from compose.docker_runtime import DockerRuntime
 from harness.core.clock import MonotonicClock
 from harness.ledger import FileLedger
 
+# A job in the background starts with SIGINT ignored; Ctrl-C must mean the same everywhere.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 run_dir = Path(sys.argv[1])
 ledger = FileLedger(run_dir, MonotonicClock())
 cluster = DockerRuntime().up("redis-single", {}, workers=2, run_dir=run_dir, ledger=ledger)

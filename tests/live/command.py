@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -112,12 +113,14 @@ def leftovers(store: Path) -> list[str]:
     return found
 
 
-def docker_leftovers() -> list[str]:
-    """Containers, networks and volumes that carry this project's name."""
+def docker_leftovers(run: Path) -> list[str]:
+    """Containers, networks and volumes of the Compose projects that a run's ledger names."""
+    projects = set(re.findall(r"lockhavoc-[0-9a-f]{12}", (run / "faults.jsonl").read_text()))
+    assert projects, "the ledger of a docker run names its project"
     found = []
     for kind in (["ps", "-a"], ["network", "ls"], ["volume", "ls"]):
         argv = ["docker", *kind, "--filter", "label=com.docker.compose.project", "--format"]
         argv += ['{{.Label "com.docker.compose.project"}}']
         done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
-        found += [f"{kind[0]} {line}" for line in done.stdout.split() if "lockhavoc" in line]
+        found += [f"{kind[0]} {line}" for line in done.stdout.split() if line in projects]
     return found

@@ -61,7 +61,7 @@ def test_a_signal_ends_the_run_in_order(
     assert not ledger.open_promises(run)
     assert not leftovers(store)
     if runtime == "docker":
-        assert not docker_leftovers()
+        assert not docker_leftovers(run)
     again = lockhavoc("check", str(run))
     assert again.returncode == 130, again.stderr
     assert "grants" in again.stdout
@@ -83,7 +83,7 @@ def test_a_killed_harness_is_healed(runtime: str, tmp_path: Path) -> None:
     assert not ledger.open_promises(run)
     wait_for(lambda: not leftovers(store), "the end of all processes", 10)
     if runtime == "docker":
-        assert not docker_leftovers()
+        assert not docker_leftovers(run)
     assert "nothing to heal" in lockhavoc("heal", "--store", str(store)).stdout
     again = lockhavoc("check", str(run))
     assert again.returncode in (1, 255), again.stderr
