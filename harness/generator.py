@@ -25,6 +25,7 @@ from harness.core.clock import NS_PER_MS
 from harness.core.history import Type
 
 _MASK = (1 << 64) - 1
+_OK = str(Type.OK)
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -155,7 +156,7 @@ class Section(msgspec.Struct, frozen=True, gc=False):
 
     def update(self, event: Completion) -> Section:
         """The loop after one of this worker's steps ended."""
-        spec, now_ns, happened = self.spec, event.time_ns, event.type == Type.OK
+        spec, now_ns, happened = self.spec, event.time_ns, event.type == _OK
         if event.do == "acquire" and happened:
             hold_ns = draw(spec.seed, self.worker, self.number, 2, span=spec.hold_ns)
             return replace(self, 

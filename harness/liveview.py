@@ -13,6 +13,8 @@ import msgspec
 
 from harness.core.history import Type
 
+_OK = str(Type.OK)
+
 
 class Hold(msgspec.Struct, gc=False):
     """A hold that a worker believes in; times are readings of the run's clock in ns."""
@@ -87,7 +89,7 @@ class LiveView:
         """An operation ended; ``ttl_ns`` counts from now (grant received)."""
         if do == "acquire":
             self._waiting.pop(worker, None)
-            if type_ == Type.OK:
+            if type_ == _OK:
                 expires_ns = None if ttl_ns is None else now_ns + ttl_ns
                 self._holds[worker] = Hold(worker, key, hold, now_ns, expires_ns)
         elif do == "renew":

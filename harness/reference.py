@@ -175,7 +175,8 @@ def _cli() -> str:
         command = cli.get_command(top, name) if name else cli
         assert command is not None, name
         words = f"lockhavoc {name}".strip()
-        with click.Context(command, info_name=words, terminal_width=96) as inner:
+        settings = cli.context_settings
+        with click.Context(command, info_name=words, terminal_width=96, **settings) as inner:
             parts.append(f"## {words}\n\n```text\n{command.get_help(inner).rstrip()}\n```\n")
     codes = _table(
         ("code", "meaning"),

@@ -167,7 +167,7 @@ def _operate(
         runtime=stage.runtime,
         backend=stage.backend,
     )
-    with _journal(run_dir, header, stage) as journal:
+    with _journal(run_dir, header) as journal:
         nemesis = NemesisRunner(
             world=world,
             view=view,
@@ -267,8 +267,8 @@ def section_spec(scenario: Scenario, seed: int, *, final: bool = False) -> Secti
 
 
 @contextmanager
-def _journal(run_dir: Path, header: Header, stage: Stage) -> Iterator[Journal]:
-    journal = Journal(run_dir / HISTORY_FILE, header, stage.clock)
+def _journal(run_dir: Path, header: Header) -> Iterator[Journal]:
+    journal = Journal(run_dir / HISTORY_FILE, header)
     try:
         yield journal
     finally:
@@ -276,14 +276,10 @@ def _journal(run_dir: Path, header: Header, stage: Stage) -> Iterator[Journal]:
 
 
 def _turns(progress: Progress, journal: Journal, nemesis: NemesisRunner) -> Callable[[int], None]:
-    """One line of progress every two seconds."""
-    last_ns = 0
+    """What to do every few seconds: one line of progress."""
 
     def on_turn(now_ns: int) -> None:
-        nonlocal last_ns
-        if now_ns - last_ns < 2 * NS_PER_S:
-            return
-        last_ns = now_ns
-        progress(f"{now_ns / NS_PER_S:5.0f} s  {len(journal.ops)} events  {nemesis.status()}")
+        if now_ns:
+            progress(f"{now_ns / NS_PER_S:5.0f} s  {len(journal.ops)} events  {nemesis.status()}")
 
     return on_turn

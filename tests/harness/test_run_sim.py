@@ -15,6 +15,7 @@ from harness import plan as plans
 from harness import store
 from harness.cli import cli
 from harness.core.errors import UserError
+from harness.core.messages import PoolEvent
 from harness.judge_run import judge_run
 from harness.run import execute
 from harness.scenario import load, parse
@@ -154,17 +155,17 @@ def test_a_signal_ends_the_run_with_130_and_keeps_the_history(
 ) -> None:
     from harness import interpreter
 
-    drain = interpreter.Interpreter.drain
-    turns = 0
+    take = interpreter.Interpreter._take
+    taken = 0
 
-    def impatient(self: interpreter.Interpreter, deadline_ns: int) -> None:
-        nonlocal turns
-        turns += 1
-        if turns == 500:
+    def impatient(self: interpreter.Interpreter, event: PoolEvent) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 500:
             os.kill(os.getpid(), signal.SIGTERM)
-        drain(self, deadline_ns)
+        take(self, event)
 
-    monkeypatch.setattr(interpreter.Interpreter, "drain", impatient)
+    monkeypatch.setattr(interpreter.Interpreter, "_take", impatient)
     code, out = invoke("run", str(SCENARIO), "--seed", "1", "--store", str(tmp_path), "-q")
     assert code == 130
     assert "INTERRUPTED" in out
