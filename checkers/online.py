@@ -87,6 +87,8 @@ class Online(Locks):
                 del pending[process]  # by the session rule it is not heard of again
         self.now, self.last_index = now, last
         self.events += len(batch)
+        self.waits.granted(self.grants)
+        self.grants.clear()
 
     def unpaired(self, event: Line, invoke: Line | None) -> None:
         """Only the nemesis, and a signal of loss, come without an invoke."""
@@ -134,6 +136,7 @@ class Online(Locks):
             if invoke is not None:
                 self.abandon(invoke)
         for lock in self.locks.values():
+            self.unfold(lock)
             while lock.queue:
                 hold = lock.queue.popleft()
                 hold.believed = min(hold.believed, max(hold.a, self.now))

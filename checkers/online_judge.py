@@ -3,8 +3,8 @@
 ``Judge`` keeps what is remembered of locks; ``online_locks`` tells it what happened.  The formulas
 are those of ``monitors.mutex``, ``monitors.lease`` and ``monitors.belief``.
 
-Trap: ``plain`` is ``judge`` for the usual case, written out, because it runs a million times; what
-it does not recognise as plain is judged in full.
+Trap: a hold that is clear of all others is not judged but noted (``Locks.released``), because that
+happens a million times; ``unfold`` catches up when somebody comes close.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Judge:
         self.now = 0
         self.says = Says()
         self.waits = Waits()
+        self.grants: list[Hold] = []  # of this batch, for the figures of waiting
 
     def put_aside(self, key: str | None, why: str) -> None:
         """Leaves a key to the batch monitors."""
@@ -100,6 +101,7 @@ class Judge:
 
     def judge(self, lock: Lock, hold: Hold) -> None:
         """The hold against what came before it on its key."""
+        self.unfold(lock)
         says, a, b = self.says, hold.a, hold.b
         clash = lock.reach > a
         if clash and lock.reach_by is not None:
@@ -125,7 +127,6 @@ class Judge:
                 if not lock.moments:
                     lock.add_gap(a, token)
                 lock.token, lock.token_by = token, hold
-            says.tokens += 1
         else:
             says.tokenless(hold)
         end = hold.believed if hold.believed < hold.deadline else hold.deadline
@@ -139,31 +140,19 @@ class Judge:
         if b > lock.reach:
             lock.reach, lock.reach_by = b, hold
         lock.free, lock.free_by = free, hold
+        lock.clear = max(lock.reach, lock.free, lock.believed)
+        if lock.believers or lock.moments:
+            lock.clear = INF
 
-    def plain(self, lock: Lock, hold: Hold) -> bool:
-        """``judge`` for the usual case, a released hold clear of all others; False if it is not."""
-        a, b, token, last = hold.a, hold.b, hold.token, lock.token
-        if (
-            token is None
-            or last is None
-            or token <= last
-            or lock.reach > a
-            or lock.free > a
-            or lock.believed > a
-            or b <= a
-            or lock.moments
-            or lock.believers
-            or hold.renews is not None
-        ):
-            return False
-        if token > last + 1:
-            lock.add_gap(a, token)
-        self.says.tokens += 1
-        lock.token = token
-        lock.reach = lock.free = b
-        lock.believed = hold.believed if hold.believed < hold.deadline else hold.deadline
-        lock.token_by = lock.reach_by = lock.free_by = lock.believer = hold
-        return True
+    def unfold(self, lock: Lock) -> None:
+        """Writes out what the last hold stands for that was clear of all others: nothing before
+        it matters any more, so ``released`` just noted it."""
+        hold = lock.latest
+        if hold is not None:
+            lock.latest = None
+            lock.reach = lock.free = hold.b
+            lock.believed = hold.belief_end
+            lock.token_by = lock.reach_by = lock.free_by = lock.believer = hold
 
     def compare_beliefs(self, lock: Lock, hold: Hold, end: int) -> None:
         """The window of this hold against earlier ones that may still be open."""

@@ -13,6 +13,7 @@ import msgspec
 
 from checkers.monitors.span import INF
 
+RECENT_MAX = 64  # grants of a key among which bypasses are counted
 GAPS_MAX = 64  # places for tokens of unknown grants that kept per lock
 
 
@@ -123,16 +124,19 @@ class Lock:
         "believed",
         "believer",
         "believers",
+        "clear",
         "free",
         "free_by",
         "gaps",
         "gone",
         "key",
         "last_a",
+        "latest",
         "moments",
         "queue",
         "reach",
         "reach_by",
+        "recent",
         "token",
         "token_by",
     )
@@ -141,7 +145,9 @@ class Lock:
         self.key = key
         self.queue: deque[Hold] = deque()
         self.moments: list[Moment] = []
-        self.reach = self.free = self.believed = self.last_a = -INF
+        self.reach = self.free = self.believed = self.last_a = self.clear = -INF
+        self.latest: Hold | None = None  # stands for all of these, see ``Judge.unfold``
+        self.recent: deque[Hold] = deque(maxlen=RECENT_MAX)
         self.reach_by: Hold | None = None
         self.free_by: Hold | None = None
         self.believer: Hold | None = None  # the one of the ended windows that ended last

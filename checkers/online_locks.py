@@ -42,10 +42,13 @@ class Locks(Judge):
         if name in self.holds or name in self.unknown or name in self.ended:
             self.put_aside(key, f"hold {name!r} was used again before its end was known")
         self.holds[name] = hold
+        self.grants.append(hold)
+        if lock.last_a > call:
+            self.waits.passed_by(lock.recent, call)
         lock.last_a = event.time
+        lock.recent.append(hold)
         queue = lock.queue
         queue.append(hold)
-        self.waits.granted(invoke, event.time, self.pending)
         if len(queue) > 1:
             self.settle(lock)
 
@@ -57,6 +60,29 @@ class Locks(Judge):
         hold = self.holds.pop(name, None)
         if hold is None:
             self.ended_strangely(name, invoke, event)
+            return
+        lock, call, a, token = hold.lock, invoke.time, hold.a, hold.token
+        if (
+            lock.last_a == a < call
+            and lock.clear <= a
+            and hold.renews is None
+            and invoke.value.token is None
+            and event.value.token is None
+            and token is not None
+            and lock.token is not None
+            and token > lock.token
+            and len(lock.queue) == 1
+            and not lock.moments
+        ):
+            # The usual case, a hold clear of all others, needs no judging (see ``unfold``).
+            lock.queue.clear()
+            hold.b, hold.closer = call, invoke.index
+            hold.released = hold.sure = True
+            if call < hold.believed:
+                hold.believed = call
+            if token > lock.token + 1:
+                lock.add_gap(a, token)
+            lock.token, lock.clear, lock.latest = token, call, hold
         else:
             self.end(hold, invoke, event)
 
@@ -64,7 +90,7 @@ class Locks(Judge):
         """The hold surely lasted to the call of this release, and no longer than its answer."""
         call = invoke.time
         lock = hold.lock
-        if call <= hold.a:
+        if call <= hold.a or hold.renews is not None:
             self.in_turn(hold, invoke)
         if call <= lock.last_a:
             self.apart(lock, hold, invoke)
@@ -77,18 +103,19 @@ class Locks(Judge):
         queue = lock.queue
         if queue[0] is hold:
             queue.popleft()
-            if not self.plain(lock, hold):
-                self.judge(lock, hold)
+            self.judge(lock, hold)
             if queue:
                 self.settle(lock)
 
     def in_turn(self, hold: Hold, invoke: Line) -> None:
         """Operations of a hold come one after the other, else the batch form is asked."""
-        if invoke.time < hold.a or (invoke.time == hold.a and invoke.process != hold.process):
+        last = hold.a if hold.renews is None else hold.renews[-1][1]
+        if invoke.time < last or (invoke.time == last and invoke.process != hold.process):
             self.put_aside(invoke.key, "a hold had two operations at once")
 
     def apart(self, lock: Lock, hold: Hold, invoke: Line) -> None:
         """A process that confirms one hold and ends another at one instant: not for zones."""
+        self.unfold(lock)
         near = [*lock.queue, lock.free_by, lock.reach_by]
         for other in near:
             if (
@@ -211,6 +238,8 @@ class Locks(Judge):
         else:
             self.in_turn(hold, invoke)
             self.apart(hold.lock, hold, invoke)
+            if token_of(invoke, event) not in (None, hold.token):
+                self.put_aside(invoke.key, "a release of unknown outcome names another token")
             hold.asked, hold.b, hold.closer = True, invoke.time, invoke.index
             hold.believed = min(hold.believed, invoke.time)
             self.remember(self.ended, name, hold)

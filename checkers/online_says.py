@@ -23,7 +23,7 @@ class Says:
     def __init__(self) -> None:
         self.found: dict[tuple[str, str | None], list[Anomaly]] = {}
         self.counts: dict[tuple[str, str | None], int] = {}
-        self.tokens = self.accepted = self.stale_refused = self.grants_unknown = 0
+        self.tokenless_count = self.accepted = self.stale_refused = self.grants_unknown = 0
         self.tokenless_holds: list[Hold] = []
         self.overlap_ns_max = 0
 
@@ -135,6 +135,7 @@ class Says:
 
     def tokenless(self, hold: Hold) -> None:
         """Only wrong if other grants carry tokens; see ``verdicts``."""
+        self.tokenless_count += 1
         if len(self.tokenless_holds) < ANOMALIES_MAX:
             self.tokenless_holds.append(hold)
 
@@ -245,7 +246,8 @@ class Says:
 
     def verdicts(self, online: Online) -> dict[str, Verdict]:
         """One verdict per model; what was found on keys put aside is left out."""
-        if self.tokens:
+        tokens = online.waits.grants - self.tokenless_count
+        if tokens:
             for hold in self.tokenless_holds:
                 self._no_token_given(hold)
         found = {name: Verdict(model=name) for name in (*LOCKS, BELIEF, STORE, "fairness")}
@@ -261,12 +263,12 @@ class Says:
                 found[name].doubt(why, key)
         waits = online.waits.figures(online.workers)
         found["fairness"].stats.update(waits)
-        found[FENCED].stats.update(tokens=self.tokens, unknown_grants=self.grants_unknown)
+        found[FENCED].stats.update(tokens=tokens, unknown_grants=self.grants_unknown)
         found[BELIEF].stats["overlap_ms_max"] = self.overlap_ns_max / NS_PER_MS
         found[STORE].stats.update(accepted=self.accepted, stale_refused=self.stale_refused)
         shown = {
             **dict.fromkeys((MUTEX, LEASE, BELIEF, "fairness"), bool(online.waits.grants)),
-            FENCED: bool(self.tokens),
+            FENCED: bool(tokens),
             STORE: bool(self.accepted),
         }
         for name, verdict in found.items():

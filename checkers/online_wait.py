@@ -1,24 +1,20 @@
 """Figures of waiting, in constant memory: bypasses, waits, shares.
 
 Waits go to a histogram of powers of two in ns, so quantiles are right to a factor of two; counts
-and the longest wait are exact.
+and the longest wait are exact.  Bypasses are counted among the last RECENT_MAX grants of a key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from checkers.fairness import jain
-from checkers.models.base import ACQUIRE, LOCK_F
 from checkers.monitors.span import NS_PER_MS
-from checkers.online_keys import Line
+from checkers.online_keys import Hold
 
 _SHARES_MAX = 1 << 16  # processes counted one by one; more are put together by remainder
-
-
-def _waits(line: Line) -> bool:
-    return LOCK_F.get(line.f) == ACQUIRE
 
 
 class Waits:
@@ -27,32 +23,28 @@ class Waits:
     def __init__(self) -> None:
         self.grants = self.refusals = self.passed = self.passed_max = 0
         self.longest_ns = 0
-        self.histogram = [0] * 64
-        self.shares: dict[int | str, int] = {}
-        self.waiting: dict[int, int] = {}
+        self.histogram: Counter[int] = Counter()
+        self.shares: Counter[int | str] = Counter()
 
-    def granted(self, invoke: Line, now: int, pending: Mapping[int | str, Line | None]) -> None:
-        """A grant: how long it waited, and whom it passed by."""
-        self.grants += 1
-        call, key = invoke.time, invoke.key
-        wait_ns = now - call
-        if wait_ns > self.longest_ns:
-            self.longest_ns = wait_ns
-        self.histogram[wait_ns.bit_length()] += 1
-        process = invoke.process
-        self.shares[process] = self.shares.get(process, 0) + 1
-        for other in pending.values():
-            if other is not None and other.key == key and other.time < call and _waits(other):
-                self.passed += 1
-                passed = other.floor + 1 if other.floor > 0 else 1
-                other.floor = passed  # a waiter's own count; nobody else uses it on an acquire
-                if passed > self.passed_max:
-                    self.passed_max = passed
-        if len(self.shares) > _SHARES_MAX:
-            self._merge()
+    def granted(self, holds: list[Hold]) -> None:
+        """A batch of grants: how long they waited, and whose they were."""
+        if holds:
+            waits_ns = [hold.a - hold.call for hold in holds]
+            self.grants += len(holds)
+            self.longest_ns = max(self.longest_ns, *waits_ns)
+            self.histogram.update(map(int.bit_length, waits_ns))
+            self.shares.update([hold.process for hold in holds])
+            if len(self.shares) > _SHARES_MAX:
+                self._merge()
+
+    def passed_by(self, recent: Iterable[Hold], call: int) -> None:
+        """A grant asked for at ``call``, after others: how many of them had been asked later."""
+        passed = sum(1 for other in recent if other.call > call)
+        self.passed += passed
+        self.passed_max = max(self.passed_max, passed)
 
     def _merge(self) -> None:
-        merged: dict[int | str, int] = {}
+        merged: Counter[int | str] = Counter()
         for process, count in self.shares.items():
             name = process % 1024 if isinstance(process, int) else process
             merged[name] = merged.get(name, 0) + count
@@ -77,8 +69,8 @@ class Waits:
 
     def _quantile(self, q: float) -> float:
         left = q * self.grants
-        for bits, count in enumerate(self.histogram):
-            left -= count
+        for bits in sorted(self.histogram):
+            left -= self.histogram[bits]
             if left <= 0:
                 return round((1 << bits) / NS_PER_MS, 3)
         return 0.0

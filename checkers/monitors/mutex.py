@@ -48,7 +48,7 @@ def check_fenced(intervals: Iterable[Interval], *, busy: bool = False) -> Verdic
     """A mutex, and each grant's token is greater than every earlier one."""
 
     def one(spans: list[Span], verdict: Verdict) -> None:
-        blocks = zones(spans, verdict)
+        blocks = zones(spans, verdict, fenced=True)
         tokens(blocks, verdict)
         if busy:
             _busy(spans, blocks, verdict)
@@ -56,10 +56,12 @@ def check_fenced(intervals: Iterable[Interval], *, busy: bool = False) -> Verdic
     return judge("fenced", by_key(intervals, LOCK_F), one)
 
 
-def zones(spans: list[Span], verdict: Verdict) -> list[Block]:
+def zones(spans: list[Span], verdict: Verdict, *, fenced: bool = False) -> list[Block]:
     """The blocks of one key; collisions and local violations go to the verdict."""
     blocks = []
     for hold in group([span for span in spans if span.seen != BUSY], verdict):
+        if fenced:
+            _drop_impossible(hold, verdict)
         found = block(hold, verdict)
         if found is not None:
             blocks.append(found)
@@ -67,6 +69,18 @@ def zones(spans: list[Span], verdict: Verdict) -> list[Block]:
     for x, y in collisions(blocks):
         report(x, y, verdict)
     return blocks
+
+
+def _drop_impossible(hold: Hold, verdict: Verdict) -> None:
+    """An operation of unknown outcome that named a wrong token cannot have taken effect."""
+    odd = [span for span in hold.rest if span.info and span.token is not None]
+    if not odd:
+        return
+    known = [s.token for s in (hold.acquire, *hold.rest) if s and s.ok and s.token is not None]
+    if known:
+        hold.rest = [s for s in hold.rest if s not in odd or s.token == known[0]]
+    else:
+        verdict.doubt("an operation of unknown outcome names an unknown token", odd[0].key)
 
 
 def tokens(blocks: list[Block], verdict: Verdict) -> None:
