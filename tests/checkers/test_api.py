@@ -15,7 +15,7 @@ from checkers.oracle import linearizable
 from harness.core.errors import UserError
 from harness.core.history import Header, History, Op
 from harness.core.result import Anomaly, Result, Side, Valid
-from tests.checkers.one_line import history
+from tests.checkers.sketch import history
 
 T, F, U = Valid.TRUE, Valid.FALSE, Valid.UNKNOWN
 

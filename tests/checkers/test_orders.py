@@ -10,7 +10,7 @@ from checkers.models import make
 from checkers.oracle import linearizable, precedes
 from checkers.orders import legal_orders
 from harness.core.history import History
-from tests.checkers.one_line import history
+from tests.checkers.sketch import history
 from tests.checkers.test_api import small_histories
 
 

@@ -15,7 +15,7 @@ from harness.core.history import Header, History, Op
 from harness.core.result import Valid
 from harness.judge_file import check_file, document, judge_file
 from harness.schema_export import schema
-from tests.checkers.one_line import history
+from tests.checkers.sketch import history
 from tests.harness.test_schema_export import fits
 
 GOOD = "A a 0-2; R a 5-8; A b 1-7; R b 9-10"
