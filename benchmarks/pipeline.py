@@ -1,6 +1,6 @@
 """How many operations a second the pipeline takes on one core, in virtual time.
 
-    python benchmarks/pipeline.py [--workers 8] [--seconds 20] [--json]
+    python benchmarks/pipeline.py [--workers 8] [--seconds 5] [--json]
 
 Generator, interpreter, simulation and store do all of their work, only waiting costs nothing; the
 checkers are left out (they have tables of their own).  One operation is an invoke and its
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import resource as usage
 import tempfile
 import time
 from pathlib import Path
@@ -21,15 +21,21 @@ from harness import run as runs
 from harness.core.history import Type
 from harness.scenario import parse
 
+LOCKS = {
+    "lock alone": ("recipe-redis", "none"),
+    "fenced lock and writes to a fenced resource": ("recipe-redis-fenced", "fenced"),
+}
 
-def measure(workers: int, virtual_s: int) -> dict[str, float]:
+
+def measure(workers: int, virtual_s: int, lock: str = "lock alone") -> dict[str, float]:
     """One run without faults: {"operations", "cpu_s", "ops_per_s", "rss_mib"}."""
+    library, resource_mode = LOCKS[lock]
     scenario = parse(
         {
             "name": "bench-pipeline",
             "claim": {"verdict": "holds"},
             "backend": {"name": "sim"},
-            "client": {"library": "recipe-redis-fenced"},
+            "client": {"library": library},
             "workload": {
                 "workers": workers,
                 "keys": workers,
@@ -37,7 +43,7 @@ def measure(workers: int, virtual_s: int) -> dict[str, float]:
                 "hold_ms": [0, 0],
                 "idle_ms": [0, 0],
             },
-            "resource": {"mode": "fenced"},
+            "resource": {"mode": resource_mode},
             "run": {"time_ms": virtual_s * 1000},
         }
     )
@@ -62,7 +68,7 @@ def measure(workers: int, virtual_s: int) -> dict[str, float]:
             progress=lambda _: None,
         )
         cpu_s = time.process_time() - began
-    rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rss_mib = usage.getrusage(usage.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "operations": completed,
         "cpu_s": round(cpu_s, 2),
@@ -72,19 +78,21 @@ def measure(workers: int, virtual_s: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Prints one row."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--seconds", type=int, default=20, help="virtual seconds")
+    parser.add_argument("--seconds", type=int, default=5, help="virtual seconds")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    found = measure(args.workers, args.seconds)
+    found = {lock: measure(args.workers, args.seconds, lock) for lock in LOCKS}
     if args.json:
         print(json.dumps(found))
         return
-    print("| workers | operations | CPU s | operations a CPU second | peak MiB |")
-    print("|---|---|---|---|---|")
-    print("| {} | {operations} | {cpu_s} | {ops_per_s} | {rss_mib} |".format(args.workers, **found))
+    print("| what | workers | operations | CPU s | operations a CPU second | peak MiB |")
+    print("|---|---|---|---|---|---|")
+    for lock, row in found.items():
+        cells = "{operations} | {cpu_s} | {ops_per_s} | {rss_mib}".format(**row)
+        print(f"| {lock} | {args.workers} | {cells} |")
 
 
 if __name__ == "__main__":
