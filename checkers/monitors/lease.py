@@ -168,7 +168,8 @@ def _zone(hold: Hold, ops: list[Span], ttl_ns: int) -> Block:
     a = min(start.ret, acquire.until if acquire is not None else INF)
     last = max(ops, key=lambda span: span.call)
     if ops[-1].f == RELEASE:
-        return Block(a, last.call, hold, start, last)
+        asked = last if acquire is None else max((acquire, last), key=lambda span: span.call)
+        return Block(a, asked.call, hold, start, last)
     return Block(a, min(INF, last.call + ttl_ns), hold, start, last if len(ops) > 1 else None)
 
 
@@ -219,6 +220,8 @@ def earliest(run: Run, now: int, *, exact: bool) -> tuple[int, Span | None]:
     now and the moment are in units of 1/SCALE ns; an odd number is "just after" the even one.
     """
     lows = [SCALE * span.call for span in run.ops]
+    if run.block.hold.acquire is not None:
+        lows[0] = max(lows[0], SCALE * run.block.hold.acquire.call)
     if exact:
         for i in range(len(lows) - 2, -1, -1):
             lows[i] = max(lows[i], (lows[i + 1] - run.ttls[i]) | 1)

@@ -92,6 +92,24 @@ CASES: list[tuple[str, bool, list[Act]]] = [
         ],
     ),
     (
+        "lease-drift",
+        False,
+        [
+            ok(0, "release", 0, 6, hold="h0"),
+            ok(2, "acquire", 3, 4, hold="h2"),
+            lost(1, "acquire", 6, hold="h0"),
+        ],
+    ),
+    (
+        "fenced",
+        False,
+        [
+            ok(2, "acquire", 0, 3, hold="h0", token=0),
+            lost(2, "release", 4, hold="h0", token=1),
+            ok(0, "acquire", 8, 8, hold="h2", token=2),
+        ],
+    ),
+    (
         "rwlock",
         True,
         [
