@@ -6,8 +6,9 @@ clients, so such a count proves nothing and is not used.
 
 from __future__ import annotations
 
+from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import Node
+from harness.core.protocols import Link, Node, Probe
 
 
 def echoes(node: Node) -> int:
@@ -16,3 +17,10 @@ def echoes(node: Node) -> int:
     if "echoes" not in facts:
         raise HarnessError(f"{node.name} does not count echoes, so an arrival cannot be proved")
     return int(facts["echoes"])
+
+
+def counted_echo(link: Link, node: Node) -> tuple[Probe, int]:
+    """One echo through ``link``, and how many arrived at its server meanwhile."""
+    before = echoes(node)
+    probe = link.probe(limits.PROBE_TIMEOUT_MS)
+    return probe, echoes(node) - before

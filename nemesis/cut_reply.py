@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from harness.core import limits
 from harness.core.protocols import Evidence, Link, World
 from nemesis.base import LinkFault, carries, server_of
-from nemesis.counting import echoes
+from nemesis.counting import counted_echo
 from nemesis.params import Parameter
 
 # how -> toxic, its attributes, what an echo must see
@@ -55,9 +54,7 @@ class CutReply(LinkFault):
         toxic, _, wanted = _HOW[self.params["how"]]
         node = server_of(world, link)
         listed = carries(link, toxic, "downstream")
-        before = echoes(node)
-        probe = link.probe(limits.PROBE_TIMEOUT_MS)
-        arrived = echoes(node) - before
+        probe, arrived = counted_echo(link, node)
         return Evidence(
             listed and probe.outcome == wanted and arrived >= 1,
             f"request arrived {arrived} times, its answer did not: echo {probe.outcome}"

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from harness.core import limits
 from harness.core.protocols import Direction, Evidence, Link, World
 from nemesis.base import carries, server_of
-from nemesis.counting import echoes
+from nemesis.counting import counted_echo
 from nemesis.jam import Jam
 
 
@@ -29,9 +28,7 @@ class Deafen(Jam):
     def _bit(self, world: World, link: Link) -> Evidence:
         node = server_of(world, link)
         listed = carries(link, "latency", *self.directions)
-        before = echoes(node)
-        probe = link.probe(limits.PROBE_TIMEOUT_MS)
-        arrived = echoes(node) - before
+        probe, arrived = counted_echo(link, node)
         return Evidence(
             listed and probe.outcome == "silent" and arrived >= 1,
             f"echo {probe.outcome}, {arrived} of 1 requests arrived",

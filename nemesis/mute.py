@@ -15,7 +15,7 @@ from typing import ClassVar
 from harness.core import limits
 from harness.core.protocols import Direction, Evidence, Link, World
 from nemesis.base import carries, server_of
-from nemesis.counting import echoes
+from nemesis.counting import counted_echo
 from nemesis.jam import Jam
 
 
@@ -30,9 +30,7 @@ class Mute(Jam):
     def _bit(self, world: World, link: Link) -> Evidence:
         node = server_of(world, link)
         listed = carries(link, "latency", *self.directions)
-        before = echoes(node)
-        probe = link.probe(limits.PROBE_TIMEOUT_MS)
-        arrived = echoes(node) - before
+        probe, arrived = counted_echo(link, node)
         direct = node.probe(limits.PROBE_TIMEOUT_MS)
         return Evidence(
             listed and probe.outcome == "silent" and arrived == 0 and direct.outcome == "answered",

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clients.broken.canary import CONTENDED, PAUSE_PAST_TTL, Canary
-from clients.recipes.base import Grant, Script
-from clients.recipes.redis_lock import RELEASE, RENEW, RedisLock, token_key
+from clients.recipes.base import Script
+from clients.recipes.redis_lock import RELEASE, RENEW, FencedRedisLock
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from clients.recipes.base import Acquiring, Call, Command
+    from clients.recipes.base import Call
 
 CANARY = Canary(
     kind="K11",
@@ -50,19 +48,8 @@ def grant_python(call: Call, keys: tuple[str, ...], args: tuple[Any, ...]) -> An
 GRANT = Script(GRANT_LUA, grant_python)
 
 
-class TokenReused(RedisLock):
-    """The right fenced lock but for the life of its counter."""
+class TokenReused(FencedRedisLock):
+    """The right fenced lock but for the life of its counter: only the granting script differs."""
 
     scripts: ClassVar[tuple[Script, ...]] = (RELEASE, RENEW, GRANT)
-    fencing = True
-
-    def acquire(self, key: str, ttl_ms: int, timeout_ms: int) -> Acquiring:
-        """Grant and count in one script, as it should be."""
-        owner = self.fresh_owner()
-        keys = (key, token_key(key))
-
-        def attempt() -> Generator[Command, Any, Grant | None]:
-            token = yield "EVAL", GRANT, keys, (owner, ttl_ms)
-            return None if token is None else Grant(owner, token)
-
-        return (yield from self.poll(attempt, key, timeout_ms))
+    grant: ClassVar[Script] = GRANT

@@ -110,6 +110,7 @@ class FencedRedisLock(RedisLock):
 
     scripts: ClassVar[tuple[Script, ...]] = (RELEASE, RENEW, GRANT)
     fencing = True
+    grant: ClassVar[Script] = GRANT
 
     def acquire(self, key: str, ttl_ms: int, timeout_ms: int) -> Acquiring:
         """Grant and count in one script: nobody can be granted between the two."""
@@ -117,7 +118,7 @@ class FencedRedisLock(RedisLock):
         keys = (key, token_key(key))
 
         def attempt() -> Generator[Command, Any, Grant | None]:
-            token = yield "EVAL", GRANT, keys, (owner, ttl_ms)
+            token = yield "EVAL", self.grant, keys, (owner, ttl_ms)
             return None if token is None else Grant(owner, token)
 
         return (yield from self.poll(attempt, key, timeout_ms))
