@@ -30,6 +30,7 @@ ALLOWED = {
         "harness/faults_table.py", "harness/summary.py", "checkers/fuzz.py",
     ),
     "rich": ("harness/report/text.py", "harness/judge_file.py"),
+    "jinja2": ("harness/report/templating.py",),
     "docker": ("compose/docker_engine.py",),
     "requests": ("compose/docker_engine.py",),
     "redis": ("clients/adapters/", "compose/redis_probe.py"),
