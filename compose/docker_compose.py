@@ -1,6 +1,6 @@
 """``docker compose`` by subprocess: the client is the contract, a library would only wrap it.
 
-    project = Project("lockhavoc-1a2b3c", FILES / "redis-single.yaml", {"RELEASE": "trixie"})
+    project = Project("lockhavoc-1a2b3c", [FILES / "redis-single.yaml"], {"RELEASE": "trixie"})
     project.up(timeout_s=60)
     project.down()
 
@@ -16,7 +16,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import compose.docker_undo as undo
@@ -58,26 +58,23 @@ def unpause_step(container_id: str) -> Step:
 
 
 class Project:
-    """One Compose project: a name, a file and the environment that fills in the file.
+    """One Compose project: a name, its files (later ones add to the first) and the environment
+    that fills them in."""
 
-    overlay: another Compose file, which adds to the first.
-    """
-
-    def __init__(
-        self, name: str, file: Path, env: Mapping[str, str], *, overlay: Path | None = None
-    ) -> None:
+    def __init__(self, name: str, files: Sequence[Path], env: Mapping[str, str]) -> None:
         self.name = name
-        self.files = [file] if overlay is None else [file, overlay]
+        self.files = list(files)
         self.env = dict(env)
 
-    def up(self, *, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> None:
-        """Creates and starts everything; returns when all health checks pass.
+    def up(self, *services: str, timeout_s: float = limits.COMPOSE_TIMEOUT_S) -> None:
+        """Creates and starts these services, or all; returns when their health checks pass.
 
         Raises ComposeError with the end of stderr and of the logs of what failed.
         """
         wait = ["--wait", "--wait-timeout", str(int(timeout_s))]
         try:
-            self.run("up", "-d", "--no-build", "--pull", "never", *wait, timeout_s=timeout_s + 30)
+            argv = ["up", "-d", "--no-build", "--pull", "never", *wait, *services]
+            self.run(*argv, timeout_s=timeout_s + 30)
         except ComposeError as error:
             if error.port_taken:
                 raise

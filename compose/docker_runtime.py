@@ -16,6 +16,7 @@ restarted server with another address is found again.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -23,16 +24,24 @@ from pathlib import Path
 from typing import Any
 
 from compose import docker_images as images
-from compose import redis_probe
 from compose.backends.spec import BackendSpec
 from compose.docker_clock import overlay
 from compose.docker_compose import FILES, ComposeError, Project, undo_steps
 from compose.docker_engine import Container, Engine
 from compose.docker_here import ask, engine_reason
+from compose.docker_links import (
+    Ports,
+    check_links,
+    net_of,
+    populate_clients,
+    populate_peers,
+    published,
+)
 from compose.docker_nodes import DockerNode
 from compose.docker_ports import free_range
-from compose.links import ProxyLink
-from compose.registry import BACKENDS
+from compose.links import PeerLink, ProxyLink
+from compose.primary import await_formed, find_primary
+from compose.registry import BACKENDS, family_for
 from compose.toxiproxy import ToxiproxyClient
 from harness.core import limits
 from harness.core.errors import HarnessError, RefusedError
@@ -49,23 +58,22 @@ class DockerCluster:
 
     def __init__(
         self,
+        spec: BackendSpec,
         project: Project,
         engine: Engine,
         *,
         nodes: Mapping[str, DockerNode],
-        links: Sequence[ProxyLink],
-        proxy: Container,
+        links: Sequence[ProxyLink | PeerLink],
+        proxies: Mapping[str, Container],
         versions: Mapping[str, str],
         ledger: Ledger,
         promise: int,
-        no_primary: str = "",
     ) -> None:
-        self.project = project
-        self._no_primary = no_primary
+        self._spec, self.project = spec, project
         self.nodes: Mapping[str, Node] = dict(nodes)
         self.links = tuple(links)
         self.versions = dict(versions)
-        self._engine, self._proxy = engine, proxy
+        self._engine, self._proxies = engine, proxies
         self._containers = {name: node.container for name, node in nodes.items()}
         self._ledger, self._promise = ledger, promise
 
@@ -73,7 +81,12 @@ class DockerCluster:
         own = [link for link in self.links if link.src == f"w{worker}"]
         if not own:
             raise HarnessError(f"worker {worker}: has no link; the cluster was made for fewer")
-        return [{"name": link.dst, "host": link.host, "port": link.port} for link in own]
+        inside = {node.name: node.port for node in self._spec.nodes}
+        return [
+            {"name": link.dst, "host": link.host, "port": link.port}
+            | {"address": f"{link.dst}:{inside[link.dst]}"}
+            for link in own
+        ]
 
     def container_id(self, node: str) -> str:
         """Full id of a node's container, for what the docker client alone can do."""
@@ -81,17 +94,12 @@ class DockerCluster:
 
     def primary(self) -> str:
         """HarnessError if no node is one now, or if the backend can have none."""
-        if self._no_primary:
-            raise HarnessError(f"there is no primary: {self._no_primary}")
-        for name, node in self.nodes.items():
-            if node.facts()["role"] == "primary":
-                return name
-        raise HarnessError(f"no node of {', '.join(self.nodes)} says that it is the primary")
+        return find_primary(self._spec, self.nodes)
 
     def collect_logs(self, into: Path) -> None:
-        """Also the proxy's log, as ``toxiproxy.log``."""
+        """Also the logs of the proxies, as ``toxiproxy.log`` and ``net-<node>.log``."""
         into.mkdir(parents=True, exist_ok=True)
-        for name, container in {**self._containers, TOXIPROXY: self._proxy}.items():
+        for name, container in {**self._containers, **self._proxies}.items():
             (into / f"{name}.log").write_bytes(container.logs())
 
     def down(self) -> None:
@@ -148,17 +156,19 @@ class DockerRuntime:
             "LOCKHAVOC_IMAGE": server_image,
             "LOCKHAVOC_TOXIPROXY_IMAGE": proxy_image,
             "LOCKHAVOC_SERVER_ARGS": shlex.join(spec.server_args(settled)),
+            **spec.compose_env(settled),
         }
-        file: Path | None = None
+        files = [FILES / spec.compose_file]
         clocks: Mapping[str, SkewFile] = {}
         if self.clock_shim is not None:
-            file, clocks = overlay(spec.nodes, run_dir=run_dir, shim=self.clock_shim)
+            file, clocks = overlay(spec.node_names, run_dir=run_dir, shim=self.clock_shim)
+            files.append(file)
         name = f"lockhavoc-{os.urandom(6).hex()}"
-        project = Project(name, FILES / spec.compose_file, env, overlay=file)
+        project = Project(name, files, env)
         promise = ledger.promise(undo_steps(project.name), why=f"containers of {project.name}")
         try:
-            first = _start(project, spec, workers)
-            return _assemble(project, spec, workers, first, ledger, promise, clocks)
+            ports, peers = _start(project, spec, workers, run_dir)
+            return _assemble(project, ports, peers, ledger, promise, clocks)
         except BaseException:
             # Also on Ctrl-C: what was begun is removed; if that fails, the promise stays open.
             project.down(interrupted=True)
@@ -178,100 +188,75 @@ def pull(image: str) -> None:
         )
 
 
-def _start(project: Project, spec: BackendSpec, workers: int) -> int:
-    """Brings the project up; returns the first of its ports: API, nodes, then links."""
-    nodes = len(spec.nodes)
+def _start(
+    project: Project, spec: BackendSpec, workers: int, run_dir: Path
+) -> tuple[Ports, list[PeerLink]]:
+    """Brings the project up: proxies between the nodes first, so that no server ever dials a peer
+    in vain; tries other ports if somebody was quicker."""
+    files = list(project.files)
     for attempt in range(1, PORT_TRIES_MAX + 1):
-        first = free_range(1 + nodes + nodes * workers)
-        links = first + 1 + nodes
-        project.env["LOCKHAVOC_PORT_TOXIPROXY"] = str(first)
-        for offset, node in enumerate(spec.nodes, 1):
-            project.env[f"LOCKHAVOC_PORT_{node.upper()}"] = str(first + offset)
-        project.env["LOCKHAVOC_PORTS_LINKS"] = f"{links}-{links + nodes * workers - 1}"
+        ports = Ports(free_range(Ports(0, spec, workers).count), spec, workers)
+        project.env["LOCKHAVOC_PORT_TOXIPROXY"] = str(ports.api)
+        for node in spec.node_names:
+            project.env[f"LOCKHAVOC_PORT_{node.upper()}"] = str(ports.node(node))
+        last = ports.links + ports.links_count - 1
+        project.env["LOCKHAVOC_PORTS_LINKS"] = f"{ports.links}-{last}"
+        if spec.has_peers:
+            overlay_file = run_dir.resolve() / "nodes" / "ports.json"
+            overlay_file.parent.mkdir(parents=True, exist_ok=True)
+            overlay_file.write_text(json.dumps(published(ports), indent=2))
+            project.files = [*files, overlay_file]
         try:
-            project.up(timeout_s=limits.COMPOSE_TIMEOUT_S)
+            peers: list[PeerLink] = []
+            if spec.has_peers:
+                project.up(TOXIPROXY, *map(net_of, spec.node_names))
+                peers = populate_peers(ports, project.name)
+            project.up()
         except ComposeError as error:
             if not error.port_taken or attempt == PORT_TRIES_MAX:
                 raise
             project.down()
         else:
-            return first
+            return ports, peers
     raise AssertionError("the last attempt returns or raises")
 
 
 def _assemble(
     project: Project,
-    spec: BackendSpec,
-    workers: int,
-    first: int,
+    ports: Ports,
+    peers: Sequence[PeerLink],
     ledger: Ledger,
     promise: int,
     clocks: Mapping[str, SkewFile],
 ) -> DockerCluster:
-    engine = Engine.connect()
+    spec, engine = ports.spec, Engine.connect()
     nodes = {
-        name: DockerNode(
-            name, engine.find(project.name, name), port=first + offset, clock=clocks.get(name)
+        node.name: DockerNode(
+            node.name,
+            family_for(spec, node),
+            engine.find(project.name, node.name),
+            port=ports.node(node.name),
+            data=node.data,
+            clock=clocks.get(node.name),
         )
-        for offset, name in enumerate(spec.nodes, 1)
+        for node in spec.nodes
     }
-    api = ToxiproxyClient(f"http://127.0.0.1:{first}")
-    links = _make_links(api, project.name, spec, workers, first + 1 + len(nodes))
-    facts = next(iter(nodes.values())).facts()
-    versions = {
-        str(facts["server"]): str(facts["version"]),
-        "toxiproxy": api.version(),
-        "docker engine": engine.version(),
-    }
+    api = ToxiproxyClient(f"http://127.0.0.1:{ports.api}")
+    links: list[ProxyLink | PeerLink] = [*populate_clients(api, ports, project.name), *peers]
+    check_links(links)
+    await_formed(spec, nodes)
+    facts = [node.facts() for node in nodes.values()]
+    versions = {str(fact["server"]): str(fact["version"]) for fact in facts}
+    versions |= {"toxiproxy": api.version(), "docker engine": engine.version()}
+    nets = map(net_of, spec.node_names) if spec.has_peers else ()
     return DockerCluster(
+        spec,
         project,
         engine,
         nodes=nodes,
         links=links,
-        proxy=engine.find(project.name, TOXIPROXY),
+        proxies={name: engine.find(project.name, name) for name in (TOXIPROXY, *nets)},
         versions=versions,
         ledger=ledger,
         promise=promise,
-        no_primary=spec.no_primary,
     )
-
-
-def _make_links(
-    api: ToxiproxyClient, project: str, spec: BackendSpec, workers: int, port: int
-) -> list[ProxyLink]:
-    """One proxy per worker and node; the ports count up from ``port``, worker by worker."""
-    links = []
-    wanted = []
-    for worker in range(workers):
-        for node in spec.nodes:
-            # The proxy's name carries the run: a port may come to another run, its name cannot.
-            name = f"w{worker}-{node}"
-            proxy = f"{project}-{name}"
-            wanted.append(
-                {"name": proxy, "listen": f"0.0.0.0:{port}", "upstream": f"{node}:{spec.port}"}
-            )
-            links.append(
-                ProxyLink(
-                    api,
-                    name=name,
-                    src=f"w{worker}",
-                    dst=node,
-                    host="127.0.0.1",
-                    port=port,
-                    echo=redis_probe.probe,
-                    proxy=proxy,
-                )
-            )
-            port += 1
-    api.populate(wanted)
-    # Toxiproxy ignores what it does not understand, so read back what it made of it.
-    there = api.proxies()
-    missing = [proxy["name"] for proxy in wanted if not there.get(proxy["name"], {}).get("enabled")]
-    if missing:
-        raise HarnessError(f"Toxiproxy does not list the proxies {', '.join(missing)}")
-    dead = [
-        link.name for link in links if link.probe(limits.EVIDENCE_TIMEOUT_MS).outcome != "answered"
-    ]
-    if dead:
-        raise HarnessError(f"no answer through the links {', '.join(dead)}")
-    return links

@@ -21,8 +21,9 @@ import msgspec
 
 from compose import docker_here, docker_images
 from compose.backends.spec import RELEASES
+from compose.binary import Binary
 from compose.registry import BACKENDS, RUNTIMES
-from compose.servers import Binary, find_server, find_toxiproxy
+from compose.servers import find_server, find_toxiproxy
 from harness.core import limits
 from harness.core.errors import LockhavocError, RefusedError
 

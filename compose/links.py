@@ -1,7 +1,7 @@
 """A link: the way of one worker to one node, through its own proxy.
 
     link = ProxyLink(api, name="w0-redis", src="w0", dst="redis", host="127.0.0.1", port=40001,
-                     echo=redis_probe.probe)
+                     echo=family.probe)
     link.set_enabled(False); link.probe(250).outcome      # "refused"
 
 Traps: two toxics on one stream disturb each other: adding or removing one lets go a chunk that
@@ -91,3 +91,49 @@ class ProxyLink:
 
     def probe(self, timeout_ms: int) -> Probe:
         return self._echo(self.host, self.port, timeout_ms)
+
+
+class PeerLink:
+    """``harness.core.protocols.Link`` from one node to another: one proxy per port of the peer.
+
+    What is done to it is done to each of them.  Its echo goes to the first, which must be a port
+    where the peer always listens.
+    """
+
+    def __init__(self, parts: Sequence[ProxyLink]) -> None:
+        first = parts[0]
+        self.name, self.src, self.dst = first.name, first.src, first.dst
+        self.host, self.port = first.host, first.port
+        self._parts = list(parts)
+
+    def __repr__(self) -> str:
+        return f"PeerLink({self.name}, {len(self._parts)} ports)"
+
+    def undo(self) -> Sequence[Step]:
+        return [step for part in self._parts for step in part.undo()]
+
+    def add_toxic(self, kind: str, direction: Direction, attributes: Mapping[str, Any]) -> None:
+        for part in self._parts:
+            part.add_toxic(kind, direction, attributes)
+
+    def remove_toxic(self, kind: str, direction: Direction) -> None:
+        for part in self._parts:
+            part.remove_toxic(kind, direction)
+
+    def set_enabled(self, enabled: bool) -> None:
+        for part in self._parts:
+            part.set_enabled(enabled)
+
+    def clear(self) -> None:
+        for part in self._parts:
+            part.clear()
+
+    def toxics(self) -> Sequence[Mapping[str, Any]]:
+        """Those of one port if all are alike, else all of them (half a fault is not the fault)."""
+        each = [list(part.toxics()) for part in self._parts]
+        if all(toxics == each[0] for toxics in each):
+            return each[0]
+        return [toxic for toxics in each for toxic in toxics]
+
+    def probe(self, timeout_ms: int) -> Probe:
+        return self._parts[0].probe(timeout_ms)

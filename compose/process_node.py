@@ -1,73 +1,95 @@
-"""A Redis or Valkey server as a local process: ``protocols.Node`` and ``protocols.Markable``.
+"""A server as a local process: ``protocols.Node`` and its optional powers.
 
-    node = ProcessNode("redis", binary, port=23117, data=..., log=..., mark=..., args=[...])
-    node.first_start(); node.kill(); node.start()       # on its data, at the same port
+    node = ProcessNode("redis", family, program, port=23117, data=..., log=..., mark=...)
+    node.spawn(); node.await_ready(); node.kill(); node.start()     # on its data, at the same port
 
-Traps: readiness is not "the port answers" but "the server with *our* pid answers", so a stranger
-at that port is never taken for ours.  ``--set-proc-title no`` keeps the environment readable for
-the undo step (process_server).  Servers listen on 127.0.0.1 only.
+Traps: readiness is not "the port answers" but "*our* process listens at it", so a stranger at that
+port is never taken for ours.  Servers listen on 127.0.0.1 only.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from compose import redis_probe
-from compose.process_server import LocalServer
-from compose.servers import Binary
+from compose.backends.spec import LocalProgram
+from compose.families.base import Family
+from compose.process_ports import listens
+from compose.process_server import LocalServer, run_once
+from compose.server_node import ServerNode
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import ClockReading, Link, Probe, Status, session_name
+from harness.core.protocols import Status
 from harness.core.skew import SkewFile
-from harness.core.undo import Step, resp_step
+from harness.core.undo import Step
 
 
-class ProcessNode:
+class ProcessNode(ServerNode):
     """One server; data directory, port and log stay the same over restarts."""
 
     def __init__(
         self,
         name: str,
-        binary: Binary,
+        family: Family,
+        program: LocalProgram,
         *,
         port: int,
         data: Path,
         log: Path,
         mark: str,
-        args: Sequence[str],
         clock_shim: Path | None = None,
     ) -> None:
-        self.name, self.role = name, "primary"
-        self.host, self.port = "127.0.0.1", port
-        self.data, self.log = data, log
-        argv = [str(binary.path), "--port", str(port), "--bind", self.host]
-        argv += ["--dir", str(data), "--daemonize", "no", "--set-proc-title", "no", *args]
-        env: dict[str, str] = {}
-        self._clock = SkewFile(data.parent / f"{name}.clock") if clock_shim else None
-        if self._clock is not None and clock_shim is not None:
-            self._clock.create()
-            env |= self._clock.environment(clock_shim)
-        self._server = LocalServer(f"node {name}", argv, mark=mark, log=log, cwd=data, env=env)
+        clock = SkewFile(data.parent / f"{name}.clock") if clock_shim else None
+        super().__init__(name, family, port=port, clock=clock)
+        self.data, self.log, self._program = data, log, program
+        self._user = program.user if os.geteuid() == 0 else None
+        env = dict(program.env)
+        if clock is not None and clock_shim is not None:
+            clock.create()
+            env |= clock.environment(clock_shim)
+        self._server = LocalServer(
+            f"node {name}",
+            program.argv,
+            mark=mark,
+            log=log,
+            cwd=data,
+            env=env,
+            user=self._user,
+        )
 
-    def __repr__(self) -> str:
-        return f"ProcessNode({self.name}, {self.host}:{self.port})"
-
-    def first_start(self) -> None:
-        """Starts it; EndedError if it ends at once, HarnessError if it never answers."""
+    def spawn(self) -> None:
+        """Prepares its data folder if that is new, and starts the process."""
+        fresh = not self.data.exists()
+        self.data.mkdir(parents=True, exist_ok=True)
+        for name, text in self._program.files.items():
+            (self.data / name).write_text(text)
+        if self._user is not None:
+            for path in (self.data, *self.data.iterdir()):
+                os.chown(path, self._user, self._user)
+        if fresh:
+            for argv in self._program.prepare:
+                run_once(f"node {self.name}", argv, self._server)
         self._server.spawn()
+
+    def await_ready(self) -> None:
+        """EndedError if it ends at once, HarnessError if it never answers or is another version."""
         self._server.await_ready(self._is_ready, timeout_s=limits.NODE_READY_TIMEOUT_S)
-        self.role = str(self.facts()["role"])
+        facts = self.facts()
+        self.role = str(facts["role"])
+        wanted = self._program.version
+        if wanted and facts["version"] != wanted:
+            raise HarnessError(
+                f"node {self.name}: {self._program.argv[0]} calls itself {wanted}, but the server "
+                f"that answers at {self.host}:{self.port} is {facts['version']}"
+            )
 
     def _is_ready(self) -> bool:
-        # PING is refused while the data loads; INFO is not, and tells who answers.
-        redis_probe.ask(self.host, self.port, ("PING",), timeout_ms=limits.PROBE_TIMEOUT_MS)
-        pid = redis_probe.facts(self.host, self.port, limits.PROBE_TIMEOUT_MS)["pid"]
-        if pid != self._server.pid:
-            raise HarnessError(f"port {self.port} is answered by another server, pid {pid}")
+        self.family.check_ready(self.host, self.port)
+        if not listens(self._server.pid, self.port):
+            raise HarnessError(f"port {self.port} is answered by another server")
         return True
 
     def start(self, *, wipe: bool = False) -> None:
@@ -77,7 +99,8 @@ class ProcessNode:
             raise HarnessError(f"node {self.name} is {state}; only a dead one can be started")
         if wipe:
             shutil.rmtree(self.data)
-        self.first_start()
+        self.spawn()
+        self.await_ready()
 
     def status(self) -> Status:
         return self._server.status()
@@ -95,45 +118,3 @@ class ProcessNode:
 
     def undo_pause(self) -> Sequence[Step]:
         return self._server.undo_pause()
-
-    def probe(self, timeout_ms: int) -> Probe:
-        return redis_probe.probe(self.host, self.port, timeout_ms)
-
-    def facts(self) -> Mapping[str, Any]:
-        return redis_probe.facts(self.host, self.port)
-
-    def leave_mark(self, mark: str) -> None:
-        redis_probe.leave_mark(self.host, self.port, mark)
-
-    def has_mark(self, mark: str) -> bool:
-        return redis_probe.has_mark(self.host, self.port, mark)
-
-    def command(self, *words: str) -> str:
-        return redis_probe.ask(self.host, self.port, words)[0]
-
-    def sessions(self, link: Link) -> Sequence[str]:
-        return redis_probe.sessions(self.host, self.port, session_name(link.port))
-
-    def end_session(self, link: Link, identity: str) -> None:
-        redis_probe.end_session(self.host, self.port, identity)
-
-    def undo_command(self, *words: str) -> Sequence[Step]:
-        run_id = str(self.facts()["run_id"])
-        return [resp_step(self.host, self.port, words, run_id=run_id)]
-
-    def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
-        self._skew().set(offset_ns=offset_ns, rate_ppm=rate_ppm)
-
-    def clock_reading(self) -> ClockReading:
-        told = redis_probe.clock(self.host, self.port)
-        return ClockReading(told.offset_ns, told.error_ns, self._skew().reads())
-
-    def undo_clock(self) -> Sequence[Step]:
-        return self._skew().undo()
-
-    def _skew(self) -> SkewFile:
-        if self._clock is None:
-            raise HarnessError(
-                f"node {self.name} was started without the clock shim: its clock is the machine's"
-            )
-        return self._clock

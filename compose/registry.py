@@ -1,4 +1,4 @@
-"""Tables of this room: runtimes and backends, as strings that are imported when used.
+"""Tables of this room: runtimes, backends and families, as strings that are imported when used.
 
 Example: ``RUNTIMES.load("docker")()`` is a Runtime and ``BACKENDS.load("redis-single")`` a
 BackendSpec.
@@ -6,6 +6,8 @@ BackendSpec.
 
 from __future__ import annotations
 
+from compose.backends.spec import BackendSpec, NodeSpec
+from compose.families.base import Family
 from harness.core.registry import Registry
 
 # "sim" lives in another room; a string is no import, and harness may load it through this table.
@@ -22,8 +24,29 @@ RUNTIMES = Registry(
 BACKENDS = Registry(
     "backend",
     {
+        "etcd3": "compose.backends.etcd3:ETCD3",
+        "postgres1": "compose.backends.postgres1:POSTGRES1",
         "redis-single": "compose.backends.redis_single:REDIS_SINGLE",
+        "redis-sentinel": "compose.backends.redis_sentinel:REDIS_SENTINEL",
         "redlock5": "compose.backends.redlock5:REDLOCK5",
         "valkey-single": "compose.backends.valkey_single:VALKEY_SINGLE",
     },
 )
+
+# What servers speak: name -> ``families.base.Family``.
+FAMILIES = Registry(
+    "family",
+    {
+        "etcd": "compose.families.etcd:EtcdFamily",
+        "postgres": "compose.families.postgres:PostgresFamily",
+        "redis": "compose.families.redis:RedisFamily",
+        "sentinel": "compose.families.sentinel:SentinelFamily",
+        "valkey": "compose.families.redis:RedisFamily",
+    },
+)
+
+
+def family_for(spec: BackendSpec, node: NodeSpec) -> Family:
+    """What this node speaks."""
+    family: Family = FAMILIES.load(node.family or spec.family)()
+    return family

@@ -27,11 +27,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
+from compose.binary import Binary
 from harness.core import limits
 from harness.core.errors import HarnessError, LockhavocError, RefusedError
 
@@ -44,26 +43,28 @@ _ASK_TIMEOUT_S = 10.0
 _LOG_LINES = 8
 
 
-class Binary(msgspec.Struct, frozen=True):
-    """A binary that said what it is.  origin: PATH, a wheel, a variable or the cache."""
+def server_version(path: Path) -> str:
+    """Version that a redis-server or valkey-server reports, e.g. "8.0.2"."""
+    said = ask_binary([str(path), "--version"])
+    match = re.search(r"\bv=(\d[\w.]*)", said)
+    if match is None:
+        raise HarnessError(f"{path} is no Redis or Valkey: --version says {said.strip()!r}")
+    return match[1]
 
-    name: str
-    path: Path
-    version: str
-    origin: str
 
-
-def find_server(names: Sequence[str], *, wheel: str) -> Binary:
+def find_server(
+    names: Sequence[str], *, wheel: str, version: Callable[[Path], str] = server_version
+) -> Binary:
     """The first of ``names`` on PATH, else the one in the wheel; RefusedError with the fix.
 
-    Only servers that speak Redis' protocol (redis-server, valkey-server) for now.
+    version: asks a binary of this kind what it is; HarnessError if it is something else.
     """
     for name in names:
         found = shutil.which(name)
         if found:
-            return Binary(name, Path(found), server_version(Path(found)), "PATH")
+            return Binary(name, Path(found), version(Path(found)), "PATH")
     for path in _in_wheel(wheel, names):
-        return Binary(path.name, path, server_version(path), f"wheel {wheel}")
+        return Binary(path.name, path, version(path), f"wheel {wheel}")
     package = wheel and f"install its wheel with: pip install {wheel}"
     raise RefusedError(
         f"no {' or '.join(names)} on PATH"
@@ -80,15 +81,6 @@ def _in_wheel(wheel: str, names: Sequence[str]) -> Iterator[Path]:
             for path in sorted(Path(folder).glob(f"_binaries/*/{name}")):
                 if os.access(path, os.X_OK):
                     yield path
-
-
-def server_version(path: Path) -> str:
-    """Version that a redis-server or valkey-server reports, e.g. "8.0.2"."""
-    said = _ask([str(path), "--version"])
-    match = re.search(r"\bv=(\d[\w.]*)", said)
-    if match is None:
-        raise HarnessError(f"{path} is no Redis or Valkey: --version says {said.strip()!r}")
-    return match[1]
 
 
 def find_toxiproxy() -> Binary:
@@ -129,7 +121,7 @@ def _toxiproxy_places() -> Iterator[tuple[Path, str]]:
 
 def toxiproxy_version(path: Path) -> str:
     """Version of a toxiproxy-server: as it reports it, or (if that is "git") as Go recorded it."""
-    said = _ask([str(path), "-version"])
+    said = ask_binary([str(path), "-version"])
     match = re.search(r"toxiproxy-server version (\S+)", said)
     if match is None:
         raise HarnessError(f"{path} is no toxiproxy-server: -version says {said.strip()!r}")
@@ -139,7 +131,7 @@ def toxiproxy_version(path: Path) -> str:
     return recorded[1].decode() if recorded else "git"
 
 
-def _ask(argv: list[str]) -> str:
+def ask_binary(argv: list[str]) -> str:
     """What a binary prints about itself; asked once per file, as long as it is unchanged."""
     try:
         stat = Path(argv[0]).stat()
@@ -225,7 +217,7 @@ def _build_toxiproxy(work: Path) -> None:
 
 def _go_on_path() -> Path | None:
     found = shutil.which("go")
-    match = re.search(r"go(\d+)\.(\d+)", _ask([found, "version"])) if found else None
+    match = re.search(r"go(\d+)\.(\d+)", ask_binary([found, "version"])) if found else None
     if found is None or match is None or (int(match[1]), int(match[2])) < _GO_MIN:
         return None
     return Path(found)
@@ -279,22 +271,20 @@ def main() -> int:
     """Makes sure that all binaries are here; prints name, version and place of each."""
     from compose.registry import BACKENDS
 
-    wanted = {BACKENDS.load(name).servers: BACKENDS.load(name).wheel for name in BACKENDS}
     code, printed = 0, set()
-    for find in (
-        *(lambda n=names, w=wheel: find_server(n, wheel=w) for names, wheel in wanted.items()),
-        ensure_toxiproxy,
-    ):
+    finds = [spec.local.find for spec in map(BACKENDS.load, BACKENDS) if spec.local]
+    for find in (*finds, lambda: {"toxiproxy-server": ensure_toxiproxy()}):
         try:
-            binary = find()
+            found = find()
         except LockhavocError as error:
             _say(f"error: {error}")
             code = error.exit_code
             continue
-        if binary not in printed:  # one binary may serve several backends
-            line = f"{binary.name} {binary.version}  {binary.path}  ({binary.origin})\n"
-            sys.stdout.write(line)
-        printed.add(binary)
+        for binary in found.values():
+            if binary not in printed:  # one binary may serve several backends
+                line = f"{binary.name} {binary.version}  {binary.path}  ({binary.origin})\n"
+                sys.stdout.write(line)
+            printed.add(binary)
     return code
 
 

@@ -102,13 +102,14 @@ def _backends() -> str:
     rows, options = [], []
     for name in BACKENDS.names():
         spec = BACKENDS.load(name)
-        rows.append((f"`{name}`", ", ".join(spec.nodes), ", ".join(spec.servers)))
+        local = spec.local.says if spec.local else f"no: {spec.local_refused}"
+        rows.append((f"`{name}`", ", ".join(spec.node_names), local))
         for option, value in spec.options.items():
             choices = ", ".join(value.choices) or "any"
             options.append((f"`{name}`", f"`{option}`", value.default, choices, value.says))
     return _page(
         "Backends",
-        _table(("backend", "nodes", "servers"), rows),
+        _table(("backend", "nodes", "as local processes"), rows),
         "## Options\n",
         _table(("backend", "option", "default", "values", "meaning"), options),
     )

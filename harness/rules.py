@@ -138,7 +138,7 @@ def _aims(data: Mapping[str, Any]) -> Iterator[str]:
                 f"{name!r} has {len(spec.nodes)}"
             )
         elif aim.startswith("node:") and aim != "node:":
-            known = [f"node:{node}" for node in spec.nodes]
+            known = [f"node:{node}" for node in spec.node_names]
             yield from _unknown(f"{path}.target", "node", aim, known)
 
 

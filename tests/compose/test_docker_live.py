@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from compose import docker_images, docker_ports, docker_runtime, redis_probe
+from compose import docker_images, docker_ports, docker_runtime
 from compose.docker_here import ask, engine_reason
 from compose.docker_runtime import DockerCluster, DockerRuntime
 from compose.docker_undo import PROJECT_LABEL, leftovers, remove_project
+from compose.families import resp
 from compose.registry import BACKENDS
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError, RefusedError
@@ -54,7 +55,7 @@ def cluster_of(
 
 
 def set_key(cluster: DockerCluster, port: int) -> None:
-    redis_probe.ask("127.0.0.1", port, ("SET", "lock", "mine"))
+    resp.ask("127.0.0.1", port, ("SET", "lock", "mine"))
 
 
 def keys(cluster: DockerCluster) -> int:

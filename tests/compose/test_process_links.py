@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compose import redis_probe
+from compose.families import resp
 from compose.process_runtime import ProcessCluster
 from harness.core.clock import MonotonicClock, ms
 from harness.core.protocols import Link
@@ -51,8 +51,8 @@ def connect(link: Link) -> socket.socket:
 
 def ask(cluster: ProcessCluster, *words: str) -> str:
     """Past the proxy."""
-    node = cluster._local[0]
-    return redis_probe.ask(node.host, node.port, words)[0]
+    node = next(iter(cluster._local.values()))
+    return resp.ask(node.host, node.port, words)[0]
 
 
 def echoes(cluster: ProcessCluster) -> int:

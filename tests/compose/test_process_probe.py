@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from compose import redis_probe
+from compose.families import resp
 from harness.core.errors import HarnessError
 
 
@@ -38,13 +38,13 @@ def peer(serve: Callable[[socket.socket], None]) -> Iterator[int]:
 def test_nobody_listens_is_refused() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound but not listening
-        assert redis_probe.probe("127.0.0.1", unused.getsockname()[1], 200).outcome == "refused"
+        assert resp.probe("127.0.0.1", unused.getsockname()[1], 200).outcome == "refused"
 
 
 def test_accepted_but_never_answered_is_silent_and_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:  # the kernel accepts, nobody reads
         before = time.monotonic()
-        seen = redis_probe.probe("127.0.0.1", listener.getsockname()[1], 150)
+        seen = resp.probe("127.0.0.1", listener.getsockname()[1], 150)
         spent_s = time.monotonic() - before
     assert seen.outcome == "silent"
     assert seen.rtt_ns is None
@@ -64,7 +64,7 @@ def test_bytes_in_drips_do_not_stretch_the_deadline() -> None:
 
     with peer(drip) as port:
         before = time.monotonic()
-        outcome = redis_probe.probe("127.0.0.1", port, 150).outcome
+        outcome = resp.probe("127.0.0.1", port, 150).outcome
         spent_s = time.monotonic() - before
         stop.set()
     assert outcome == "silent"
@@ -73,7 +73,7 @@ def test_bytes_in_drips_do_not_stretch_the_deadline() -> None:
 
 def test_closed_without_an_answer_is_closed() -> None:
     with peer(lambda connection: None) as port:
-        assert redis_probe.probe("127.0.0.1", port, 500).outcome == "closed"
+        assert resp.probe("127.0.0.1", port, 500).outcome == "closed"
 
 
 def test_an_answer_to_another_echo_does_not_count() -> None:
@@ -82,7 +82,7 @@ def test_an_answer_to_another_echo_does_not_count() -> None:
         connection.sendall(b"$5\r\nother\r\n")
 
     with peer(stale) as port:
-        assert redis_probe.probe("127.0.0.1", port, 500).outcome != "answered"
+        assert resp.probe("127.0.0.1", port, 500).outcome != "answered"
 
 
 def test_an_error_of_the_server_is_an_answer() -> None:
@@ -91,10 +91,10 @@ def test_an_error_of_the_server_is_an_answer() -> None:
         connection.sendall(b"-LOADING not yet\r\n")
 
     with peer(loading) as port:
-        seen = redis_probe.probe("127.0.0.1", port, 500)
+        seen = resp.probe("127.0.0.1", port, 500)
         assert seen.outcome == "answered"
         with pytest.raises(HarnessError, match="LOADING"):
-            redis_probe.ask("127.0.0.1", port, ("PING",))
+            resp.ask("127.0.0.1", port, ("PING",))
 
 
 def test_facts_of_something_that_is_no_redis_are_refused() -> None:
@@ -103,4 +103,4 @@ def test_facts_of_something_that_is_no_redis_are_refused() -> None:
         connection.sendall(b"$8\r\nfoo:bar\n\r\n")
 
     with peer(other) as port, pytest.raises(HarnessError, match="run_id"):
-        redis_probe.facts("127.0.0.1", port, 500)
+        resp.facts("127.0.0.1", port, 500)

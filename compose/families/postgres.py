@@ -1,0 +1,168 @@
+"""PostgreSQL as a family of servers: what it is asked, in SQL.
+
+    family = FAMILIES.load("postgres")()
+    family.facts("127.0.0.1", 5432)["role"]       # "primary", or "replica" of a standby
+
+The echo is a function made by compose/images/postgres/init.sql.  On a primary it draws from a
+sequence, whose last value is then the exact count of echoes that arrived.  A standby cannot write,
+so there its calls are counted by the statistics of functions: a backend adds its own when it ends,
+which is some milliseconds late, and a restart of the server forgets them.
+
+A *term* is the timeline: it grows by one with each promotion, so of two servers that both call
+themselves primary the one of the higher timeline was promoted over the other.
+
+Traps: the run id is the start of the postmaster, not of the machine.  A standby keeps no marks in
+tables; a replication slot (which reserves nothing) is a mark that any server can keep on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from compose.families import pgwire
+from compose.families.base import Family
+from harness.core import limits
+from harness.core.clock import NS_PER_S, MonotonicClock
+from harness.core.errors import AnsweredError, HarnessError
+from harness.core.protocols import ClockReading, Probe
+from harness.core.undo import Step, argv_step
+
+_CLOCK = MonotonicClock()
+_ROOT = Path(__file__).parents[2]
+_PROMOTE_TIMEOUT_MS = 15_000  # replays what it has, then writes a timeline; 0.2 s when idle
+_DURABLE_BYTES = 63  # a slot's name is an identifier
+_FACTS = """
+SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
+       extract(epoch FROM pg_postmaster_start_time()) AS run_id,
+       split_part(current_setting('server_version'), ' ', 1) AS version,
+       CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
+            ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+       END AS term,
+       CASE WHEN pg_is_in_recovery()
+            THEN coalesce(pg_stat_get_function_calls('lockhavoc_echo'::regproc), 0)
+            ELSE (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM lockhavoc_echo)
+       END AS echoes,
+       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted) AS keys,
+       floor(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())) AS uptime_s,
+       (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+             ELSE pg_current_wal_lsn() END) - '0/0'::pg_lsn AS lsn,
+       current_setting('default_transaction_read_only') = 'on' AS read_only,
+       CASE WHEN pg_is_in_recovery()
+            THEN (SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming')
+            ELSE (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')
+       END AS streaming
+"""
+_NUMBERS = ("term", "echoes", "keys", "uptime_s", "lsn", "streaming")
+_FIELDS = re.findall(r"\bAS (\w+),?$", _FACTS, re.MULTILINE)
+
+
+class PostgresFamily(Family):
+    """``Family`` for PostgreSQL servers that were made by our image."""
+
+    name = "postgres"
+
+    def probe(self, host: str, port: int, timeout_ms: int) -> Probe:
+        return probe(host, port, timeout_ms, "lockhavoc_echo()")
+
+    def facts(
+        self, host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS
+    ) -> dict[str, Any]:
+        """Besides those of every family: ``lsn`` (bytes of log written or replayed so far),
+        ``streaming`` (connections that replicate), ``read_only``; ``keys`` counts the advisory
+        locks that are held."""
+        (row,) = pgwire.ask(host, port, _FACTS, timeout_ms=timeout_ms)
+        found: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+        found |= {name: int(found[name]) for name in _NUMBERS}
+        found["read_only"] = found["read_only"] == "t"
+        return {**found, "server": "postgresql", "persistent": True}
+
+    def check_ready(self, host: str, port: int) -> None:
+        pgwire.ask(host, port, "SELECT 1", timeout_ms=limits.PROBE_TIMEOUT_MS)
+
+    def clock(self, host: str, port: int) -> ClockReading:
+        before_ns = time.time_ns()
+        ((there,),) = pgwire.ask(
+            host, port, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        )
+        after_ns = time.time_ns()
+        return ClockReading(
+            int(there) * 1000 - (before_ns + after_ns) // 2, (after_ns - before_ns) // 2 + 1000
+        )
+
+    def leave_mark(self, host: str, port: int, mark: str) -> None:
+        if self._is_standby(host, port):
+            slot = pgwire.quote(_slot(mark))
+            pgwire.ask(host, port, f"SELECT pg_create_physical_replication_slot({slot})")
+        else:
+            row = pgwire.quote(mark)
+            pgwire.ask(host, port, f"INSERT INTO lockhavoc_mark VALUES ({row})")
+
+    def has_mark(self, host: str, port: int, mark: str) -> bool:
+        row, slot = pgwire.quote(mark), pgwire.quote(_slot(mark))
+        found = pgwire.ask(
+            host,
+            port,
+            f"SELECT FROM lockhavoc_mark WHERE name = {row} "
+            f"UNION ALL SELECT FROM pg_replication_slots WHERE slot_name = {slot}",
+        )
+        return bool(found)
+
+    def _is_standby(self, host: str, port: int) -> bool:
+        return pgwire.ask(host, port, "SELECT pg_is_in_recovery()") == [["t"]]
+
+    def command(self, host: str, port: int, words: Sequence[str]) -> str:
+        """One SQL statement; rows as lines, cells apart by tabs."""
+        return "\n".join("\t".join(row) for row in pgwire.ask(host, port, " ".join(words)))
+
+    def undo_command(self, host: str, port: int, words: Sequence[str]) -> Sequence[Step]:
+        run_id = str(self.facts(host, port)["run_id"])
+        argv = [sys.executable, "-m", pgwire.__name__, host, str(port), run_id, " ".join(words)]
+        return [argv_step(argv, env={"PYTHONPATH": str(_ROOT)})]
+
+    def sessions(self, host: str, port: int, name: str) -> list[str]:
+        rows = pgwire.ask(
+            host,
+            port,
+            f"SELECT pid FROM pg_stat_activity WHERE application_name = {pgwire.quote(name)}",
+        )
+        return [pid for (pid,) in rows]
+
+    def end_session(self, host: str, port: int, identity: str) -> None:
+        pgwire.ask(host, port, f"SELECT pg_terminate_backend({int(identity)})")
+
+
+def probe(
+    host: str, port: int, timeout_ms: int, call: str, *, database: str = "postgres"
+) -> Probe:
+    """One echo: ``call`` and a fresh word, which must come back.  An error is an answer."""
+    nonce = f"lockhavoc:{os.urandom(8).hex()}"
+    try:
+        connection = pgwire.Connection(host, port, timeout_ms)
+    except TimeoutError:
+        return Probe("silent")
+    except OSError:
+        return Probe("refused")
+    with connection:
+        sent_ns = _CLOCK.now()
+        try:
+            rows = connection.ask(f"SELECT '{nonce}', {call}", database=database)
+        except AnsweredError:
+            return Probe("answered", _CLOCK.now() - sent_ns)
+        except TimeoutError:
+            return Probe("silent")
+        except (pgwire.Closed, HarnessError, OSError):
+            return Probe("closed")
+        if [row[:1] for row in rows] != [[nonce]]:
+            return Probe("closed")
+        return Probe("answered", _CLOCK.now() - sent_ns)
+
+
+def _slot(mark: str) -> str:
+    """A name for a replication slot: lower case letters, digits and underscores."""
+    return re.sub(r"[^a-z0-9_]", "_", mark.lower())[-_DURABLE_BYTES:]
