@@ -37,7 +37,7 @@ def judge_run(run_dir: Path, *, write: bool = True) -> RunReport:
         interrupted=any("interrupted by" in failure for failure in context.failures),
     )
     if write and not cut_short:
-        write_reports(run_dir, report)
+        write_reports(run_dir, report, lambda: (history, context))
     return report
 
 

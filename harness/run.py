@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness import store
-from harness.check import analyse, context_of
+from harness.check import analyse, context_of, load_run
 from harness.core.clock import NS_PER_MS, NS_PER_S
 from harness.core.errors import HarnessError, RefusedError
 from harness.core.history import Header, History
@@ -109,7 +109,7 @@ def execute(
 def publish(report: RunReport, store_dir: Path) -> None:
     """Writes the reports of a run into its directory and points ``latest`` at it."""
     run_dir = Path(report.run_dir)
-    write_reports(run_dir, report)
+    write_reports(run_dir, report, lambda: load_run(run_dir)[3:])
     store.finished(store_dir, run_dir)
 
 

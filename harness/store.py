@@ -1,7 +1,7 @@
 """The directory of a run: ``store/<name>/<UTC time>/`` and what stands in it.
 
     scenario.toml  plan.json  env.json  history.jsonl  faults.jsonl  resource.jsonl
-    results.json   report.txt summary.md junit.xml     nodes/        workers/
+    results.json   report.html report.txt summary.md   junit.xml     nodes/   workers/
 
 It is saved three times: before the first operation, after the last, after the analysis, so that
 whatever happens in between loses nothing that was known before.  ``latest`` points to the newest
@@ -28,8 +28,8 @@ from harness.core.protocols import FaultWindow, ResourceRecord
 from harness.ledger import read as read_ledger
 from harness.stamps import tighten
 
-HISTORY, PLAN, ENV, RESOURCE, RESULTS = (
-    "history.jsonl", "plan.json", "env.json", "resource.jsonl", "results.json",
+HISTORY, PLAN, ENV, RESOURCE, RESULTS, REPORT = (
+    "history.jsonl", "plan.json", "env.json", "resource.jsonl", "results.json", "report.html",
 )  # fmt: skip
 
 T = TypeVar("T")

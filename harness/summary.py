@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from harness.core.protocols import CheckContext
 from harness.core.result import Result
 from harness.plan import Plan
 from harness.report.document import ClaimView, RunReport, Verdicts, document, judge_claim, masked
+from harness.report.html import html
 from harness.report.junit import junit
 from harness.report.markdown import summary
 from harness.report.text import print_text, render_text
@@ -68,19 +70,33 @@ def make_report(
     )
 
 
-def write_reports(run_dir: Path, report: RunReport) -> None:
-    """results.json, report.txt, summary.md and junit.xml of a run."""
+Evidence = tuple[History, CheckContext]
+
+
+def write_reports(run_dir: Path, report: RunReport, evidence: Callable[[], Evidence]) -> None:
+    """Everything that is made from a judged run; docs/results.md has the list of the files.
+
+    The verdict is on disk before ``evidence`` is asked for and the page is begun: a bug there must
+    not cost a result.
+    """
     store.write(run_dir / store.RESULTS, document(report))
     store.write(run_dir / "report.txt", render_text(report))
     store.write(run_dir / "summary.md", summary([report]))
     store.write(run_dir / "junit.xml", junit([report]))
+    nodes = sorted(path.stem for path in (run_dir / "nodes").glob("*.log"))
+    try:
+        store.write(run_dir / store.REPORT, html(report, *evidence(), nodes=nodes))
+    except Exception:
+        (run_dir / store.REPORT).unlink(missing_ok=True)
+        click.echo(f"lockhavoc: {run_dir / store.REPORT} could not be made; a bug:", err=True)
+        click.echo(traceback.format_exc(), err=True)
 
 
 def print_report(report: RunReport, *, brief: bool) -> None:
     """The report on stdout; ``brief`` is for one of many."""
     if not brief:
         print_text(report)
-        click.echo(f"\nreport: {report.run_dir}/report.txt")
+        click.echo(f"\nreport: {report.run_dir}/{store.REPORT}")
         return
     click.echo(f"{report.name}: {report.verdict} - {report.says}")
     for result in report.results:
@@ -102,7 +118,7 @@ def print_campaign(
         return
     rows: list[tuple[str, ...]] = []
     for r in reports:
-        where = f"{r.run_dir}/report.txt"
+        where = f"{r.run_dir}/{store.REPORT}"
         rows.append((r.name, r.claim.verdict, r.verdict, str(len(r.faults)), str(r.ops), where))
     rows += [(name, "", "did not run", "", "", "") for name, _ in failed]
     head = ("scenario", "claim", "verdict", "faults", "events", "report")

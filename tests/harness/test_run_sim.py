@@ -73,7 +73,8 @@ def test_the_command_prints_one_json_document_and_keeps_all_files(tmp_path: Path
     assert document["verdict"] == "as-claimed"
     run_dir = Path(document["run_dir"])
     for name in ("plan.json", "env.json", "history.jsonl", "faults.jsonl", "resource.jsonl",
-                 "results.json", "report.txt", "summary.md", "junit.xml"):  # fmt: skip
+                 "results.json", "report.html", "report.txt", "summary.md",
+                 "junit.xml"):  # fmt: skip
         assert (run_dir / name).stat().st_size > 0, name
     assert (tmp_path / "latest").resolve() == run_dir.resolve()
     assert "--seed 1" in " ".join(document["replay"])

@@ -45,7 +45,8 @@ def test_the_demo_ends_as_claimed(runtime: str, tmp_path: Path) -> None:
         files = {path.name for path in Path(run["run_dir"]).iterdir()}
         assert files >= {
             "scenario.toml", "plan.json", "env.json", "history.jsonl", "faults.jsonl",
-            "resource.jsonl", "results.json", "report.txt", "summary.md", "junit.xml",
+            "resource.jsonl", "results.json", "report.html", "report.txt", "summary.md",
+            "junit.xml",
         }  # fmt: skip
         assert list((Path(run["run_dir"]) / "nodes").glob("*.log"))
     assert not leftovers(store)

@@ -1,0 +1,111 @@
+/* Spans of time by row, and how to paint a lane of them at any zoom.
+
+   A span of at least 1.5 pixels is a bar; shorter ones add up in their pixel column, which is then
+   split by their share.  So a lane costs one pass over what is in view, and a single long pause
+   stays visible among a million microseconds. */
+"use strict";
+(() => {
+  const BLOCK = 256;
+
+  /* index[row] = {at: places in order of start, reach: greatest end up to each block} */
+  LH.byRow = (row, start, end, rows) => {
+    const count = new Int32Array(rows + 1);
+    for (let i = 0; i < row.length; i++) if (row[i] < rows) count[row[i]]++;
+    const index = [];
+    for (let r = 0; r < rows; r++) index.push({ at: new Int32Array(count[r]), reach: null });
+    count.fill(0);
+    for (let i = 0; i < row.length; i++) if (row[i] < rows) index[row[i]].at[count[row[i]]++] = i;
+    for (const one of index) {
+      const blocks = Math.ceil(one.at.length / BLOCK);
+      one.reach = new Float64Array(blocks);
+      let reach = -Infinity;
+      for (let b = 0; b < blocks; b++) {
+        const stop = Math.min(one.at.length, (b + 1) * BLOCK);
+        for (let k = b * BLOCK; k < stop; k++) if (end[one.at[k]] > reach) reach = end[one.at[k]];
+        one.reach[b] = reach;
+      }
+    }
+    return index;
+  };
+
+  /* [lo, hi) of the places in a row that may touch t0..t1 */
+  LH.range = (one, start, t0, t1) => {
+    let lo = 0, hi = one.reach.length;
+    while (lo < hi) { const m = (lo + hi) >> 1; if (one.reach[m] < t0) lo = m + 1; else hi = m; }
+    const first = lo * BLOCK;
+    lo = first; hi = one.at.length;
+    while (lo < hi) { const m = (lo + hi) >> 1; if (start[one.at[m]] <= t1) lo = m + 1; else hi = m; }
+    return [Math.min(first, lo), lo];
+  };
+
+  /* Paints one lane. view: {t0, t1, x0, width, scale}; group(i): which of colours, -1 for none. */
+  LH.paintLane = (g, view, one, start, end, y, h, colours, group) => {
+    const [lo, hi] = LH.range(one, start, view.t0, view.t1);
+    const { t0, scale, width, x0 } = view, n = colours.length;
+    const shares = new Float32Array(width * n), bars = colours.map(() => []);
+    let tiny = false;
+    for (let k = lo; k < hi; k++) {
+      const i = one.at[k], a = (start[i] - t0) * scale, b = (end[i] - t0) * scale;
+      if (b < 0) continue;
+      const c = group(i);
+      if (c < 0) continue;
+      if (b - a >= 1.5) bars[c].push(a < -2 ? -2 : a, b > width + 2 ? width + 2 : b);
+      else {
+        const column = a | 0;
+        if (a >= 0 && column < width) { shares[column * n + c] += Math.max(b - a, 0.2); tiny = true; }
+      }
+    }
+    g.save();
+    g.beginPath(); g.rect(x0, y, width, h); g.clip();
+    for (let c = 0; c < n; c++) {
+      g.fillStyle = colours[c];
+      const list = bars[c];
+      for (let k = 0; k < list.length; k += 2) g.fillRect(x0 + list[k], y, list[k + 1] - list[k], h);
+    }
+    if (tiny) for (let column = 0; column < width; column++) {
+      let sum = 0;
+      for (let c = 0; c < n; c++) sum += shares[column * n + c];
+      if (!sum) continue;
+      g.globalAlpha = Math.min(1, 0.4 + 0.6 * sum);
+      let top = y;
+      for (let c = 0; c < n; c++) {
+        const share = shares[column * n + c];
+        if (!share) continue;
+        const tall = Math.max(1, h * share / sum);
+        g.fillStyle = colours[c];
+        g.fillRect(x0 + column, top, 1, tall);
+        top += tall;
+      }
+    }
+    g.restore();
+    return bars;
+  };
+
+  /* A canvas in CSS pixels whatever the screen's density. */
+  LH.fit = (canvas, width, height) => {
+    const ratio = window.devicePixelRatio || 1;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.height = `${height}px`;
+    }
+    const g = canvas.getContext("2d");
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.clearRect(0, 0, width, height);
+    return g;
+  };
+
+  /* 1, 2 or 5 times a power of ten, so that about `wanted` steps fit into span. */
+  LH.niceStep = (span, wanted) => {
+    const raw = span / wanted, power = 10 ** Math.floor(Math.log10(raw));
+    return power * [1, 2, 5, 10].find((m) => m * power >= raw);
+  };
+
+  LH.time = (ms, step) => {
+    if (step >= 1000) return `${+(ms / 1000).toFixed(3)} s`;
+    if (step >= 100) return `${(ms / 1000).toFixed(1)} s`;
+    const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step))));
+    return `${ms.toFixed(digits)} ms`;
+  };
+  LH.ms = (ms) => `${ms.toFixed(3)} ms`;
+})();

@@ -1,0 +1,144 @@
+/* Latency of each operation (own canvas), quantiles and rate (uPlot); all follow the timeline. */
+"use strict";
+(() => {
+  const BINS = 240, CELL = 2, LEFT = 62, RIGHT = 10, FOOT = 20, HEIGHT = 240;
+  const LEVELS = 160, LOWEST = 1e-3, DECADES = 8; // 1 us to 100 s, 20 levels a decade
+  const level = (ms) => Math.max(0, Math.min(LEVELS - 1, (Math.log10(Math.max(ms, LOWEST)) + 3) / DECADES * LEVELS | 0));
+  const levelMs = (l) => 10 ** ((l + .5) / LEVELS * DECADES - 3);
+
+  /* Operations by time bin: counts by outcome, quantiles of latency from a histogram. */
+  const summarise = ({ ops }, end) => {
+    const hist = new Uint32Array(BINS * LEVELS), ok = new Float64Array(BINS), fail = new Float64Array(BINS), info = new Float64Array(BINS);
+    for (let i = 0; i < ops.start.length; i++) {
+      const bin = Math.max(0, Math.min(BINS - 1, ops.end[i] / end * BINS | 0)), outcome = ops.kind[i] & 3;
+      (outcome === 0 ? ok : outcome === 1 ? fail : info)[bin]++;
+      if (outcome < 2) hist[bin * LEVELS + level(ops.end[i] - ops.start[i])]++;
+    }
+    const seconds = end / BINS / 1000, times = [], found = { p50: [], p90: [], p99: [], max: [] };
+    for (let bin = 0; bin < BINS; bin++) {
+      times.push((bin + .5) * end / BINS / 1000);
+      let total = 0, sum = 0, top = 0;
+      for (let l = 0; l < LEVELS; l++) { const n = hist[bin * LEVELS + l]; total += n; if (n) top = l; }
+      const at = { p50: null, p90: null, p99: null, max: total ? levelMs(top) : null };
+      for (let l = 0; total && l <= top; l++) {
+        sum += hist[bin * LEVELS + l];
+        for (const [name, q] of [["p50", .5], ["p90", .9], ["p99", .99]]) if (at[name] === null && sum >= q * total) at[name] = levelMs(l);
+      }
+      for (const name in found) found[name].push(at[name]);
+    }
+    const rate = (counts) => Array.from(counts, (n) => n / seconds);
+    return { times, found, rates: [rate(ok), rate(fail), rate(info)] };
+  };
+
+  LH.makePlots = (data, timeline) => {
+    const { meta, ops } = data, end = timeline.end, canvas = document.getElementById("scatter");
+    const sums = summarise(data, end);
+    let lowest = Infinity, highest = 0;
+    for (let i = 0; i < ops.start.length; i++) {
+      const d = ops.end[i] - ops.start[i];
+      if (d > highest) highest = d;
+      if (d > 0 && d < lowest) lowest = d;
+    }
+    lowest = 10 ** Math.floor(Math.log10(Math.max(LOWEST, Math.min(lowest, highest || 1))));
+    highest = 10 ** Math.ceil(Math.log10(Math.max(lowest * 10, highest)));
+
+    /* One dot for each occupied cell, in the colour of most of its operations. */
+    const scatter = () => {
+      const { t0, t1 } = timeline.view, wide = canvas.clientWidth, colours = timeline.colours();
+      if (!wide) return;
+      const g = LH.fit(canvas, wide, HEIGHT), w = wide - LEFT - RIGHT, h = HEIGHT - FOOT - 6, scale = w / (t1 - t0);
+      const columns = Math.ceil(w / CELL), levels = Math.ceil(h / CELL), span = Math.log10(highest / lowest);
+      const y = (ms) => 6 + h - Math.log10(Math.max(ms, lowest) / lowest) / span * h;
+      g.fillStyle = colours.fault; g.globalAlpha = .14;
+      for (const fault of meta.faults) {
+        const a = Math.max(LEFT, LEFT + (fault.start - t0) * scale), b = Math.min(LEFT + w, LEFT + (fault.end - t0) * scale);
+        if (b >= a) g.fillRect(a, 6, Math.max(1, b - a), h);
+      }
+      g.globalAlpha = 1; g.font = "11px system-ui, 'DejaVu Sans', sans-serif"; g.textBaseline = "middle"; g.textAlign = "right";
+      for (let ms = lowest; ms <= highest * 1.001; ms *= 10) {
+        g.strokeStyle = colours.grid; g.beginPath(); g.moveTo(LEFT, y(ms)); g.lineTo(LEFT + w, y(ms)); g.stroke();
+        g.fillStyle = colours.muted;
+        g.fillText(ms < .999 ? `${+(ms * 1000).toPrecision(1)} µs` : ms < 999 ? `${+ms.toPrecision(1)} ms` : `${+(ms / 1000).toPrecision(1)} s`, LEFT - 6, y(ms));
+      }
+      const step = LH.niceStep(t1 - t0, Math.max(3, w / 130));
+      g.textAlign = "center";
+      for (let t = Math.ceil(t0 / step) * step; t <= t1; t += step) g.fillText(LH.time(t, step), Math.min(LEFT + (t - t0) * scale, LEFT + w - 22), HEIGHT - FOOT / 2);
+      const cells = [0, 1, 2].map(() => new Uint16Array(columns * levels)), marked = [];
+      const [lo, hi] = LH.between(ops.start, t0, t1);
+      for (let i = lo; i < hi; i++) {
+        const outcome = Math.min(2, ops.kind[i] & 3), d = ops.end[i] - ops.start[i];
+        const column = (ops.start[i] - t0) * scale / CELL | 0, row = Math.max(0, Math.min(levels - 1, (y(d) - 6) / CELL | 0)), at = column * levels + row;
+        if (cells[outcome][at] < 65535) cells[outcome][at]++;
+        if (outcome && marked.length < 1501) marked.push(i);
+      }
+      const tints = [colours.hold, colours.fail, colours.info];
+      for (let c = 0; c < 3; c++) {
+        g.fillStyle = tints[c];
+        for (let at = 0; at < columns * levels; at++) {
+          const n = cells[c][at];
+          if (n && n >= cells[0][at] && n >= cells[1][at] && n >= cells[2][at]) g.fillRect(LEFT + (at / levels | 0) * CELL, 6 + at % levels * CELL, CELL, CELL);
+        }
+      }
+      if (marked.length < 1501) for (const i of marked) {
+        const info = (ops.kind[i] & 3) > 1;
+        g.fillStyle = info ? colours.info : colours.fail; g.font = "9px system-ui, 'DejaVu Sans', sans-serif";
+        g.fillText(info ? "◆" : "▲", LEFT + (ops.start[i] - t0) * scale, y(ops.end[i] - ops.start[i]));
+      }
+    };
+
+    let charts = [];
+    const build = () => {
+      for (const chart of charts) chart.destroy();
+      const colours = timeline.colours();
+      const shade = (u) => {
+        const g = u.ctx;
+        g.save(); g.fillStyle = colours.fault; g.globalAlpha = .14;
+        for (const fault of meta.faults) {
+          const a = Math.max(u.bbox.left, u.valToPos(fault.start / 1000, "x", true)), b = Math.min(u.bbox.left + u.bbox.width, u.valToPos(fault.end / 1000, "x", true));
+          if (b >= a) g.fillRect(a, u.bbox.top, Math.max(1, b - a), u.bbox.height);
+        }
+        g.restore();
+      };
+      const axes = { stroke: colours.muted, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid } };
+      const line = (label, stroke, dash, unit) => ({ label, stroke, dash, width: 1.5, spanGaps: true, points: { show: sums.times.length < 4 }, value: (u, v) => (v == null ? "–" : `${+v.toPrecision(3)} ${unit}`) });
+      const make = (id, series, columns, scale, unit) => {
+        const box = document.getElementById(id);
+        return new uPlot({
+          width: Math.max(200, box.clientWidth), height: 200, legend: { live: true },
+          scales: { x: { time: false, range: () => [timeline.view.t0 / 1000, timeline.view.t1 / 1000] }, y: scale },
+          axes: [{ ...axes, values: (u, list) => list.map((v) => `${+v.toPrecision(7)} s`) }, { ...axes, size: LEFT, values: (u, list) => list.map((v) => (v == null ? "" : `${+v.toPrecision(3)} ${unit}`)) }],
+          series: [{ label: "time", value: (u, v) => (v == null ? "–" : `${v.toFixed(2)} s`) }, ...series],
+          cursor: { drag: { x: true, y: false, setScale: false } },
+          hooks: {
+            drawClear: [shade],
+            setSelect: [(u) => {
+              if (u.select.width < 4) return;
+              timeline.show(u.posToVal(u.select.left, "x") * 1000, u.posToVal(u.select.left + u.select.width, "x") * 1000);
+              u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+            }],
+          },
+        }, [sums.times, ...columns], box);
+      };
+      charts = [
+        make("quantiles", [line("p50", colours.hold, [], "ms"), line("p90", colours.lease, [6, 3], "ms"), line("p99", colours.info, [2, 3], "ms"), line("max", colours.over, [8, 3, 2, 3], "ms")],
+          Object.values(sums.found), { distr: 3 }, "ms"),
+        make("rate", [line("ok", colours.hold, [], "/s"), line("refused", colours.fail, [6, 3], "/s"), line("unknown", colours.info, [2, 3], "/s")],
+          sums.rates, { range: (u, lo, hi) => [0, Math.max(1, hi * 1.05)] }, "/s"),
+      ];
+    };
+    let due = 0, shown = [];
+    /* uPlot redraws after the timeline has: panning must not wait for it. */
+    const follow = () => {
+      scatter();
+      clearTimeout(due);
+      due = setTimeout(() => {
+        const { t0, t1 } = timeline.view;
+        if (shown[0] === t0 && shown[1] === t1) return;
+        shown = [t0, t1];
+        for (const chart of charts) chart.setScale("x", { min: t0 / 1000, max: t1 / 1000 });
+      }, 60);
+    };
+    build();
+    return { follow, build, resize: () => { for (const chart of charts) chart.setSize({ width: Math.max(200, chart.root.parentElement.clientWidth), height: 200 }); } };
+  };
+})();

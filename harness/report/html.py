@@ -1,0 +1,197 @@
+"""report.html: one file that opens anywhere, loads nothing and shows the moment it broke.
+
+    html(report, history, context, nodes=["redis1"])
+
+What was claimed and what broke stand first, in words; then the messages that led to it, the
+timeline, and everything that a doubter asks for.  Without JavaScript the words, the diagram and all
+tables are still there; only the timeline and the plots need it.
+
+Trap: sizes.  A million operations must stay below 15 MB and open in seconds: see columns.py for how
+they are packed, and assets/timeline.js for how they are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
+from harness.core.history import History
+from harness.core.limits import REPORT_STORIES_MAX
+from harness.core.protocols import CheckContext, FaultWindow
+from harness.core.result import Result, Side, Valid
+from harness.report.document import RunReport, applies, masked, replay_line
+from harness.report.marks import Mark
+from harness.report.sequence import Sequence as Diagram
+from harness.report.sequence import sequence
+from harness.report.story import Story, story
+from harness.report.templating import base64_text, page
+from harness.report.text import HEADLINES, facts_line, milliseconds, picture_lines
+from harness.report.timeline import Timeline, timeline
+from harness.report.waits import waits
+
+STYLES = ["page.css", "report.css", "uplot/uPlot.min.css"]
+SCRIPTS = [
+    "uplot/uPlot.iife.min.js",
+    "theme.js",
+    "columns.js",
+    "lanes.js",
+    "timeline.js",
+    "plots.js",
+    "report.js",
+]
+TONES = {EXIT_AS_CLAIMED: "good", EXIT_VIOLATION: "bad", EXIT_UNKNOWN: "doubt"}
+SIGNS = {"good": "✓", "bad": "✖", "doubt": "?", "broken": "!"}
+WORDS = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
+SIDES = {
+    Side.SERVICE: "by the lock service",
+    Side.CLIENT: "by the client",
+    Side.RESOURCE: "by the resource",
+    None: "",
+}
+_OPS_SHOWN = 6
+
+
+def html(
+    report: RunReport, history: History, context: CheckContext, *, nodes: Sequence[str] = ()
+) -> str:
+    """The page of one run.  nodes: names of the servers, for rows of their own."""
+    report = masked(report)
+    data = timeline(report, history, context, nodes=nodes)
+    told = _stories(data, report)
+    tone = TONES.get(report.exit_code, "broken")
+    blocks = [(name, base64_text(block.text)) for name, block in data.blocks.items()]
+    listed = sum(len(result.anomalies) for result in report.results)
+    return page(
+        "report.html.j2",
+        styles=STYLES,
+        scripts=SCRIPTS,
+        report=report,
+        headline=HEADLINES[report.verdict],
+        tone=tone,
+        sign=SIGNS[tone],
+        broke=told[0][0].broke if told else _nothing(report),
+        claim=_claim(report),
+        facts=facts_line(report),
+        words=WORDS,
+        sides=SIDES,
+        stories=told,
+        anomalies=[_anomaly_row(mark) for mark in data.marks],
+        more=listed - len(data.marks),
+        latency=_latency(report.results),
+        quantiles=_QUANTILES,
+        waits=waits(data.view),
+        fairness=next((r.says for r in report.results if r.checker == "fairness"), ""),
+        faults=[_fault_row(fault) for fault in report.faults],
+        checkers=[_checker_row(result) for result in report.results],
+        environment=list(_environment(report)),
+        replay=replay_line(report) if report.replay else "",
+        pictures=_pictures(data.marks),
+        meta=data.meta,
+        blocks=[*blocks, ("detail", base64_text(data.detail))],
+    )
+
+
+def _stories(data: Timeline, report: RunReport) -> list[tuple[Story, Diagram]]:
+    """The first anomaly of each kind, harm first."""
+    kinds: dict[tuple[str, str], Mark] = {}
+    for mark in data.marks:
+        kinds.setdefault((mark.result.checker, mark.anomaly.kind), mark)
+    told = [story(mark, data, report) for mark in list(kinds.values())[:REPORT_STORIES_MAX]]
+    return [(one, sequence(one)) for one in told]
+
+
+def _nothing(report: RunReport) -> str:
+    if report.valid.safety == Valid.TRUE:
+        return "Nothing broke: no checker found a violation of safety."
+    if report.valid.safety == Valid.UNKNOWN:
+        return "Nobody can tell whether it held: see the checkers that say unknown."
+    return report.says
+
+
+def _claim(report: RunReport) -> str:
+    claim = report.claim
+    by = f" by {', '.join(claim.by)}" if claim.by else ""
+    spared = f" (tolerates {', '.join(claim.tolerates)})" if claim.tolerates else ""
+    return f"{claim.verdict}{by}{spared}" + (f": {claim.why}" if claim.why else "")
+
+
+def _anomaly_row(mark: Mark) -> dict[str, Any]:
+    anomaly = mark.anomaly
+    ops = " ".join(map(str, anomaly.ops[:_OPS_SHOWN]))
+    return {
+        "number": mark.number,
+        "placed": bool(mark.ops),
+        "at": milliseconds(mark.start_ns) if mark.ops else "",
+        "checker": mark.result.checker,
+        "kind": anomaly.kind,
+        "side": SIDES[anomaly.side].removeprefix("by "),
+        "says": anomaly.says,
+        "overlap": "" if anomaly.overlap_ns is None else milliseconds(anomaly.overlap_ns),
+        "ops": ops,
+    }
+
+
+_QUANTILES = ("p50", "p90", "p99", "max")
+
+
+def _latency(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Counts and quantiles of each operation, from the checker that counts."""
+    stats = next((r.stats for r in results if r.checker == "stats"), {})
+    rows = []
+    for f, counts in sorted(stats.get("counts", {}).items()):
+        figures = stats.get("latency_ms", {}).get(f, {})
+        rows.append(
+            {
+                "f": f,
+                "ok": counts.get("ok", 0),
+                "fail": counts.get("fail", 0),
+                "info": counts.get("info", 0) + counts.get("open", 0),
+                "figures": [figures.get(name, "") for name in _QUANTILES],
+            }
+        )
+    return rows
+
+
+def _fault_row(fault: FaultWindow) -> dict[str, Any]:
+    return {
+        "id": fault.id,
+        "kind": fault.kind,
+        "targets": ", ".join(fault.targets),
+        "when": fault.when,
+        "start": milliseconds(fault.start_ns).removesuffix(" ms"),
+        "end": "never" if fault.end_ns is None else milliseconds(fault.end_ns).removesuffix(" ms"),
+        "bit": fault.bit,
+        "healed": fault.healed,
+        "says": fault.says,
+    }
+
+
+def _checker_row(result: Result) -> dict[str, Any]:
+    used = applies(result)
+    return {
+        "name": result.checker,
+        "judges": "safety" if result.safety else "liveness",
+        "word": WORDS[result.valid] if used else "n/a",
+        "tone": str(result.valid) if used else "none",
+        "says": result.says,
+    }
+
+
+def _environment(report: RunReport) -> list[tuple[str, str]]:
+    rows = [
+        ("runtime", report.runtime),
+        ("backend", report.backend),
+        ("library", report.library),
+        *((f"version of {name}", version) for name, version in sorted(report.versions.items())),
+        ("started", report.started),
+        ("duration", f"{report.duration_ms / 1000:.1f} s"),
+        ("seed", "" if report.seed is None else str(report.seed)),
+        ("scenario", report.scenario),
+        ("stored in", report.run_dir),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _pictures(marks: Sequence[Mark]) -> list[tuple[int, list[str]]]:
+    return [(mark.number, picture_lines(mark.anomaly)) for mark in marks if mark.anomaly.picture]
