@@ -19,6 +19,7 @@ LIBRARIES = Registry(
         "redis-py-fenced": "clients.libraries:REDIS_PY_FENCED",
         "redlock-py": "clients.libraries:REDLOCK_PY",
         "pottery": "clients.libraries:POTTERY",
+        "etcd-sdk-python": "clients.etcd_libraries:ETCD_SDK",
         **RECIPES,
         # Deliberately broken ones (canaries).
         **CANARIES,

@@ -61,10 +61,18 @@ class Stage:
 
     @property
     def sessions(self) -> Sequence[dict[str, Any]]:
-        """What each worker's ``open`` request carries."""
+        """What each worker's ``open`` request carries.
+
+        Worker i is to prefer node i (modulo their number), if its library talks to one alone: so
+        clients stand on all sides of a partition.
+        """
         return [
             {
-                "nodes": [dict(node) for node in self.cluster.endpoints(worker)],
+                "nodes": [
+                    {**node, "own": index == worker % len(nodes)}
+                    for nodes in [self.cluster.endpoints(worker)]
+                    for index, node in enumerate(nodes)
+                ],
                 "options": self._options,
                 "resource": self._resource.place(),
             }
