@@ -74,7 +74,8 @@ def figures(view: View) -> dict[str, Any]:
     waits = [grant.ret - grant.call for grant in grants]
     middle = median(waits)
     span_ns = max(1, view.history.end_ns - min(s.call for s in acquires))
-    leaks = [leaked(spans, view.ttl_ns, view.history.end_ns) for spans in view.locks.values()]
+    locks = view.judged if view.bound else view.locks  # a connection's end leaves no hold behind
+    leaks = [leaked(spans, view.ttl_ns, view.history.end_ns) for spans in locks.values()]
     changes = sum(_changes(spans) for spans in view.locks.values())
     return {
         "exact": True,

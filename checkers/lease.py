@@ -1,7 +1,7 @@
 """lease: did the *service* grant the lock rightly?  (P1 of the three properties.)
 
 With a TTL: nobody may be granted the lock before the former hold was released or its TTL was over.
-Without: not before it was released.  If grants carry fencing tokens, those must grow.  Semaphores
+Without: not before it was released, or its session may have ended (``view.unasked_ends``).  If grants carry fencing tokens, those must grow.  Semaphores
 (``context.k`` > 1) and read/write locks are judged by their own monitors.
 
     double-grant, early-takeover, no-free-instant     two holders at a time
@@ -66,7 +66,7 @@ class Lease:
         )
 
     def _judge(self, view: View, granted: list[Span]) -> tuple[Verdict, str]:
-        ops = view.history.intervals()
+        ops = view.ops
         k = view.context.k if view.context.k > 1 else (view.history.header.k or 1)
         if k > 1:
             verdict = settle(semaphore.check(ops, k=k), ops, "semaphore", {"k": k})

@@ -13,13 +13,16 @@ still did in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+
+import msgspec
 
 from checkers.models.base import ACQUIRE, BUSY, LOCK_F, RELEASE, RENEW
 from checkers.models.shared import RW_F
 from checkers.monitors.belief import LOST, Pause, Window, windows
 from checkers.monitors.span import INF, Span, by_key
-from harness.core.history import NEMESIS, History, Op
+from harness.core.history import NEMESIS, History, Interval, Op, Type
 from harness.core.protocols import CheckContext, FaultWindow
 
 WORKER_KILL, WORKER_PAUSE = "worker-kill", "worker-pause"
@@ -34,6 +37,8 @@ class View:
     @cached_property
     def ttl_ns(self) -> int | None:
         """TTL of leases: of the run, else of the history's header."""
+        if self.context.lease_kind != "ttl":
+            return None
         known = self.context.ttl_ns
         return self.history.header.ttl_ns if known is None else known
 
@@ -43,11 +48,23 @@ class View:
         return by_key(self.history.intervals(), LOCK_F, fails=True)
 
     @cached_property
+    def ops(self) -> list[Interval]:
+        """The operations as the *service* is judged by them: with the ends that nobody asked for,
+        where a lock ends with its connection."""
+        ops = self.history.intervals()
+        return [*ops, *unasked_ends(ops)] if self.bound else ops
+
+    @cached_property
+    def bound(self) -> bool:
+        """Whether a lock lives as long as its session or connection, which may end at any time."""
+        return self.context.lease_kind in ("session", "connection")
+
+    @cached_property
     def judged(self) -> dict[str | None, list[Span]]:
         """Lock operations per key that say something."""
+        locks = by_key(self.ops, LOCK_F, fails=True) if self.bound else self.locks
         return {
-            key: [span for span in spans if span.seen != "fail"]
-            for key, spans in self.locks.items()
+            key: [span for span in spans if span.seen != "fail"] for key, spans in locks.items()
         }
 
     @cached_property
@@ -59,6 +76,8 @@ class View:
     @cached_property
     def leased(self) -> bool:
         """Whether locks run out here."""
+        if self.context.lease_kind != "ttl":
+            return False
         if self.ttl_ns is not None:
             return True
         return any(
@@ -184,6 +203,29 @@ class View:
         """Whether two processes ever wanted one key at the same time: one waited or was refused
         while another held, waited, or tried."""
         return any(_contended(spans) for spans in self.locks.values())
+
+
+def unasked_ends(ops: Sequence[Interval]) -> list[Interval]:
+    """For each hold a release of unknown outcome, from its last confirmation on.
+
+    So says what a session lock promises: it is there as long as its session, whose end is no
+    operation and may come at any time.  Surely held is it up to the last answer that it still was.
+    """
+    last: dict[tuple[str | None, object], Op] = {}
+    for op in ops:
+        f, hold = LOCK_F.get(op.invoke.f), op.field("hold")
+        if f is None or hold is None:
+            continue
+        name = (op.invoke.key, hold)
+        confirmed = op.complete is not None and op.complete.type == Type.OK
+        if f == ACQUIRE or confirmed:
+            before = last.get(name)
+            if before is None or before.time < op.invoke.time:
+                last[name] = op.invoke
+    return [
+        Interval(msgspec.structs.replace(invoke, f=RELEASE, value={"hold": hold}), None)
+        for (_, hold), invoke in last.items()
+    ]
 
 
 def _contended(spans: list[Span]) -> bool:

@@ -17,6 +17,7 @@ Trap: ``memory_bytes`` is an estimate of what the search keeps, not of the whole
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -93,17 +94,13 @@ def check(
 
 def partition(intervals: Iterable[Interval], model: Model) -> dict[Hashable, list[Interval]]:
     """The operations of each independent object, in their order."""
-    parts: dict[Hashable, list[Interval]] = {}
+    parts: dict[Hashable, list[Interval]] = defaultdict(list)
     if type(model).partition is Model.partition:
         for op in intervals:
-            key = op.invoke.key
-            if key in parts:
-                parts[key].append(op)
-            else:
-                parts[key] = [op]
+            parts[op.invoke.key].append(op)
     else:
         for op in intervals:
-            parts.setdefault(model.partition(op), []).append(op)
+            parts[model.partition(op)].append(op)
     return parts
 
 
@@ -129,10 +126,12 @@ class _Run:
 
     def judge(self, parts: dict[Hashable, list[Interval]]) -> EngineResult:
         self.objects = len(parts)
-        left, last, why = {key: Work(ops, self.model) for key, ops in parts.items()}, "none", ""
+        left: dict[Hashable, Work | None] = dict.fromkeys(parts)
+        last, why = "none", ""
         for allowances in ROUNDS if len(parts) > 1 else ROUNDS[1:]:
-            unsure: dict[Hashable, Work] = {}
-            for place, (key, work) in enumerate(left.items()):
+            unsure: dict[Hashable, Work | None] = {}
+            for place, (key, known) in enumerate(left.items()):
+                work = known or Work(parts[key], self.model)
                 share_s = (self.ends_s - self.clock()) / (len(left) - place)
                 valid, strategy, stuck = self._object(work, allowances, share_s)
                 if valid is False:

@@ -11,7 +11,7 @@ which fresh starts are still possible.  It errs on the side of "may help".
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from checkers.models.base import RESETS
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Foresight:
-    """Kept up by ``Work``: ``classed`` per class of operations, ``catch_up`` per chunk."""
+    """Made by ``Work.foresight`` when it is first wanted, and kept up by ``catch_up``."""
 
     __slots__ = (
-        "_ask",
+        "_call",
         "_first_want",
         "_fresh",
         "_fresh_calls",
@@ -43,23 +43,21 @@ class Foresight:
         self._fresh_calls: list[int] = []
         self._open_fresh: list[tuple[int, ...]] = []  # place in seq -> fresh starts open there
         self._leads = work.model.leads
-        self._ask = work.model.wants
         self._of_class: list[Any] = []  # class -> what Model.wants said
+        self._call = 0  # operations looked at
 
-    def classed(self, what: Any) -> bool:
-        """Takes note of a new class of operations; True if it only watches."""
-        wanted = self._ask(what)
-        self._of_class.append(wanted)
-        return wanted is not None and wanted is not RESETS
-
-    def catch_up(self, first_call: int, last_call: int) -> None:
-        """Takes note of the operations just laid out, and of the returns."""
+    def catch_up(self) -> None:
+        """Takes note of the operations and returns laid out since the last time."""
         work, fresh, of_class = self.work, self._fresh, self._of_class
         class_of, wants, first_want = work.class_of, self._wants, self._first_want
-        for i in range(first_call, last_call):
-            if of_class and of_class[class_of[i]] is RESETS:
+        of_class.extend(map(work.model.wants, work.prepared[len(of_class) :]))
+        if not of_class:
+            return
+        for i in range(self._call, work.called):
+            if of_class[class_of[i]] is RESETS:
                 fresh.add(i)
                 self._fresh_calls.append(work.calls[i])
+        self._call = work.called
         for r in range(len(first_want), len(work.seq)):
             choices = work.choices[r]
             first_want.append(len(wants))
@@ -72,25 +70,27 @@ class Foresight:
 
     def hopeless(self, state: int, r: int, mask: int) -> bool:
         """Whether the next read on record can no longer be right, whatever is done before it."""
-        work = self.work
         if r >= len(self._first_want):
             return False
-        here: int = work.returns[work.seq[r]]  # type: ignore[assignment]  # required: it returned
-        for place in range(self._first_want[r], len(self._wants)):
-            i, wanted = self._wants[place]
-            if mask & work.bit[i] and work.calls[i] <= here:
+        work, wants = self.work, self._wants
+        calls, returns, bit = work.calls, work.returns, work.bit
+        here = returns[work.seq[r]]
+        for place in range(self._first_want[r], len(wants)):
+            i, wanted = wants[place]
+            if mask & bit[i] and calls[i] <= here:
                 continue  # done already
             if self._leads(work.states[state], wanted):
                 return False
-            return not self._fresh_start(r, mask, here, i)
-        return False
-
-    def _fresh_start(self, r: int, mask: int, here: int, before: int) -> bool:
-        """Whether an operation that resets the state may still come before ``before`` returns."""
-        work = self.work
-        if any(not mask & work.bit[i] for i in self._open_fresh[r]):
-            return True
-        if any(work.infos[place] in self._fresh for place in range(work.infos_before[r])):
-            return True
-        end: int = work.returns[before]  # type: ignore[assignment]  # required: it returned
-        return bisect_right(self._fresh_calls, here) < bisect_left(self._fresh_calls, end + 1)
+            break
+        else:
+            return False
+        # No: unless an operation that starts afresh may still come before that read returns.
+        for j in self._open_fresh[r]:
+            if not mask & bit[j]:
+                return False
+        if work.infos:
+            fresh, infos = self._fresh, work.infos
+            if any(infos[place] in fresh for place in range(work.infos_before[r])):
+                return False
+        later, end = self._fresh_calls, returns[i]
+        return bisect_right(later, here) >= bisect_right(later, end)

@@ -81,7 +81,7 @@ def _expand(
     mask, state, used = here
     count, level, levels = into
     x, row, any_found = work.seq[r], work.rows[state], False
-    foresight = work.foresight
+    foresight = work.foresight()
     for i in chain(work.choices[r], unknowns(work, r, state, mask, used)):
         if i >= 0:
             if mask & work.bit[i] or (work.after and not work.may_follow(i, r, mask)):

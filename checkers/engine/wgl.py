@@ -21,7 +21,6 @@ where an unknown operation has an end (``bounded``), because doing others early 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from checkers.engine.seen import Seen, Stuck
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 # What is being tried at a configuration.
 KNOWN, UNKNOWN, VAIN = range(3)
+BLIND = 6  # dead ends after which it pays to look ahead
 
 
 def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
@@ -41,7 +41,8 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
         return True, stuck
     seq, choices, bit, class_of, rows = work.seq, work.choices, work.bit, work.class_of, work.rows
     infos, infos_before, bounded, after = work.infos, work.infos_before, work.bounded, work.after
-    move, watches, foresight, costed = work.move, work.watches, work.foresight, work.costed
+    move, watches, costed, bits = work.move, work.watches, work.costed, work.bits
+    blind, foresight = BLIND, None
     known, path, pause = seen.keys, stuck.path, budget.first_check
     stack: list[tuple[Any, ...]] = []
     state, r, mask, used, nodes, size = 0, 0, 0, 0, 0, len(seq)
@@ -49,33 +50,31 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
     while True:
         for i in items:
             if i >= 0:
-                b, kind = bit[i], class_of[i]
-                if mask & b or (after and not work.may_follow(i, r, mask)):
+                if mask & (b := bit[i]) or (after and not work.may_follow(i, r, mask)):
                     continue
-                mask2, used2 = mask | b, used
+                kind, mask2, used2 = class_of[i], mask | b, used
             else:
                 kind, mask2, used2 = class_of[infos[~i]], mask, used | 1 << ~i
-            target = row.get(kind)
-            if target is None:
-                target = move(state, kind)
+            target = row[kind] if kind in row else move(state, kind)
             if target < 0:
                 continue
             r2 = r
             if i == x:
-                while True:
-                    if r2 == size and (size := work.grown()) == r2:
+                while mask2 & (b := bits[r2]) or r2 == size:
+                    if r2 < size:
+                        mask2 ^= b
+                        r2 += 1
+                    elif (size := work.grown()) == r2:
                         path.append(i)
                         return True, stuck.after(nodes)
-                    b = bit[seq[r2]]
-                    if not mask2 & b:
-                        break
-                    mask2 ^= b
-                    r2 += 1
             if foresight and target != state and foresight.hopeless(target, r2, mask2):
                 continue
-            if not costed and (fresh := (key := (r2, mask2, target)) not in known):
+            key = r2, mask2, target
+            if costed:
+                fresh = seen.admit(r2, mask2, target, used2)
+            elif fresh := key not in known:
                 known[key] = used2
-            elif costed or infos:
+            elif infos:
                 fresh = seen.admit(r2, mask2, target, used2)
             final = watches[kind] and not bounded
             if fresh:
@@ -94,8 +93,11 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                 break
         else:
             if stage == KNOWN and infos_before[r]:
-                items, stage = unknowns(work, r, state, mask, used), UNKNOWN
+                items, stage = iter(unknowns(work, r, state, mask, used)), UNKNOWN
                 continue
+            blind -= 1
+            if not blind:
+                foresight = work.foresight()
             if r >= stuck.r and stage != VAIN:
                 stuck.note(r, state, mask, used)
             if not stack:
@@ -105,11 +107,19 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
             x, row = seq[r], rows[state]
 
 
-def unknowns(work: Work, r: int, state: int, mask: int, used: int) -> Iterator[int]:
+def unknowns(work: Work, r: int, state: int, mask: int, used: int) -> list[int]:
     """The operations of unknown outcome, as ~place, that may take effect at the ``r``-th return."""
-    there = work.infos_before[r]
-    for place, _ in work.info_moves(state, there):
-        if place >= there:
-            break
-        if work.info_open(place, r, mask, used):
-            yield ~place
+    found: list[int] = []
+    free = work.info_moves(state, work.infos_before[r]) & ~used
+    if free:
+        same, plain = work.same_before, not (work.after or work.bounded)
+        while free:
+            low = free & -free
+            free ^= low
+            place = low.bit_length() - 1
+            if plain:  # of two alike, the earlier one comes first
+                if same[place] < 0 or used >> same[place] & 1:
+                    found.append(~place)
+            elif work.info_open(place, r, mask, used):
+                found.append(~place)
+    return found

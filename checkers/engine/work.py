@@ -28,8 +28,10 @@ from checkers.engine.foresight import Foresight
 from checkers.models.base import Model, until_ns
 from harness.core.history import Interval, Type
 
-CHUNK = 12  # returns worked out at a time: a trade of call overhead against wasted look-ahead
+CHUNK = 16  # returns worked out at a time, later half of those known: no look-ahead is wasted
 ILLEGAL = -1
+INF = 1 << 62  # later than all times
+NOTHING = (0, 0)
 INFO = Type.INFO.value  # a plain string compares faster
 
 
@@ -38,22 +40,23 @@ class Work:
 
     __slots__ = (
         "_classes",
+        "_foresight",
         "_free",
         "_info_moves",
         "_last_of_class",
-        "_next_call",
         "_next_return",
         "_open",
         "_order",
         "after",
         "bit",
+        "bits",
         "bounded",
+        "called",
         "calls",
         "choices",
         "class_of",
         "costed",
         "count",
-        "foresight",
         "infos",
         "infos_before",
         "model",
@@ -74,23 +77,24 @@ class Work:
     def __init__(self, ops: list[Interval], model: Model) -> None:
         """``model`` must be deterministic; ``ops`` are those of one object, in any order."""
         calls = [op.invoke.time for op in ops]
-        if any(map(int.__gt__, calls, calls[1:])):
+        if calls != sorted(calls):
             ops = sorted(ops, key=_line_order)
             calls = [op.invoke.time for op in ops]
+        self.count = count = len(ops)
         self.ops, self.calls, self.model = ops, calls, model
-        self.count = len(ops)
         self.returns = returns = [
-            None if (done := op.complete) is None or done.type == INFO else done.time for op in ops
+            INF if (done := op.complete) is None or done.type == INFO else done.time for op in ops
         ]
-        required = [i for i, end in enumerate(returns) if end is not None]
-        required.sort(key=returns.__getitem__)  # type: ignore[arg-type]  # no None among them
-        self._order = required
-        self._next_call = self._next_return = 0
+        order = sorted(range(count), key=returns.__getitem__)
+        self._order = order[: count - returns.count(INF)]
+        calls.append(INF)  # so that a walk of the calls need not ask for the end
+        self._next_return = self.called = 0  # ``called``: operations laid out, in call order
         self._open: dict[int, None] = {}
         self._free: list[int] = []
-        self.bit = [0] * self.count  # 0: says nothing, or unknown
-        self.class_of = [0] * self.count
+        self.bit = [0] * count  # 0: says nothing, or unknown
+        self.class_of = [0] * count
         self.seq: list[int] = []  # required operations in order of return
+        self.bits = [0]  # the bits of those in ``seq``, and 0 at the end
         self.choices: list[tuple[int, ...]] = []
         self.infos: list[int] = []
         self.infos_before: list[int] = []
@@ -107,8 +111,8 @@ class Work:
         self.state_ids: dict[Any, int] = {model.init: 0}
         self.rows: list[dict[int, int]] = [{}]  # state -> class -> state after it, or ILLEGAL
         self.move = self._mover()
-        self._info_moves: dict[int, tuple[int, list[tuple[int, int]]]] = {}
-        self.foresight = Foresight(self) if model.foresees else None
+        self._info_moves: dict[int, tuple[int, int]] = {}
+        self._foresight: Foresight | None = None
         self.weight = 0  # numbers held in ``choices``
 
     def extend(self) -> bool:
@@ -116,8 +120,10 @@ class Work:
         had, order = len(self.seq), self._order
         while self._next_return < len(order) and len(self.seq) == had:
             at = self._next_return
-            self._next_return = at + CHUNK
-            self._lay_out(order[at : at + CHUNK])
+            self._next_return = upto = at + max(CHUNK, at // 2)
+            self._lay_out(order[at:upto])
+        if self._foresight is not None:
+            self._foresight.catch_up()
         self.weight += sum(map(len, self.choices[had:])) + 8 * (len(self.seq) - had)
         return len(self.seq) > had
 
@@ -130,47 +136,47 @@ class Work:
         """Walks the events up to the last of ``returning`` (operations in order of return)."""
         returns, calls, bit, class_of = self.returns, self.calls, self.bit, self.class_of
         opened, free, seq, choices = self._open, self._free, self.seq, self.choices
-        ops, prepare, numbers, count = self.ops, self.model.prepare, self._classes, self.count
-        position, infos_before, new_class = self.position, self.infos_before, self._new_class
-        known, call, unknown = numbers.get, self._next_call, len(self.infos)
+        position, infos_before, bits = self.position, self.infos_before, self.bits
+        ops, prepare, watch = self.ops, self.model.prepare, self.model.watches
+        watches, prepared, numbers = self.watches, self.prepared, self._classes
+        known, call, unknown = numbers.get, self.called, len(self.infos)
+        del bits[-1]
         for x in returning:
-            end: int = returns[x]  # type: ignore[assignment]  # required ones have a return
-            while call < count and calls[call] <= end:
+            end = returns[x]
+            while calls[call] <= end:
                 what = prepare(ops[call])
                 if what is not None:
                     try:
                         kind = known(what)
                         if kind is None:
-                            numbers[what] = kind = new_class(what)
+                            numbers[what] = len(prepared)
                     except TypeError:  # not hashable: a class of its own
-                        kind = new_class(what)
+                        kind = None
+                    if kind is None:
+                        kind = len(prepared)
+                        prepared.append(what)
+                        watches.append(watch(what))
                     class_of[call] = kind
                     if calls[call] == end:
                         self._tie(call)
-                    if returns[call] is None:
+                    if returns[call] == INF:
                         self._admit_info(call, kind)
                         unknown += 1
                     else:
                         bit[call] = free.pop() if free else 1 << len(opened)
                         opened[call] = None
                 call += 1
-            if bit[x]:
+            if b := bit[x]:
                 del opened[x]
                 if position and x in position:
                     position[x] = len(seq)
                 seq.append(x)
+                bits.append(b)
                 choices.append((x, *opened))
                 infos_before.append(unknown)
-                free.append(bit[x])
-        if self.foresight is not None:
-            self.foresight.catch_up(self._next_call, call)
-        self._next_call = call
-
-    def _new_class(self, what: Any) -> int:
-        self.prepared.append(what)
-        watches = self.foresight.classed if self.foresight is not None else self.model.watches
-        self.watches.append(watches(what))
-        return len(self.prepared) - 1
+                free.append(b)
+        bits.append(0)
+        self.called = call
 
     def _admit_info(self, i: int, kind: int) -> None:
         place = len(self.infos)
@@ -207,12 +213,15 @@ class Work:
         ids = self.state_ids
 
         def move(state: int, kind: int) -> int:
-            after = step(states[state], prepared[kind])
+            before = states[state]
+            after = step(before, prepared[kind])
             if after is None:
-                rows[state][kind] = ILLEGAL
-                return ILLEGAL
-            found = ids.get(after)
-            if found is None:
+                found = ILLEGAL
+            elif after is before:
+                found = state
+            elif after in ids:
+                found = ids[after]
+            else:
                 found = ids[after] = len(states)
                 states.append(after)
                 rows.append({})
@@ -221,31 +230,34 @@ class Work:
 
         return move
 
-    def info_moves(self, state: int, there: int) -> list[tuple[int, int]]:
-        """(place, target) of the first ``there`` infos that are legal in ``state`` and change it.
+    def foresight(self) -> Foresight | None:
+        """What sees dead ends early, if the model can tell any."""
+        if self._foresight is None and self.model.foresees:
+            self._foresight = Foresight(self)
+            self._foresight.catch_up()
+        return self._foresight
 
-        Remembered per state and only ever extended; the tail may have later places.
+    def info_moves(self, state: int, there: int) -> int:
+        """Which of the first ``there`` infos are legal in ``state`` and change it: a bit each.
+
+        Remembered per state and only ever extended.
         """
-        known = self._info_moves.get(state)
-        if known is None:
-            known = self._info_moves[state] = (0, [])
-        upto, found = known
+        upto, found = self._info_moves.get(state, NOTHING)
         if upto < there:
             row = self.rows[state]
             for place in range(upto, there):
                 kind = self.class_of[self.infos[place]]
                 target = row[kind] if kind in row else self.move(state, kind)
                 if target >= 0 and target != state:
-                    found.append((place, target))
+                    found |= 1 << place
             self._info_moves[state] = (there, found)
-        return found
+        return found if upto <= there else found & (1 << there) - 1
 
     def pass_returns(self, r: int, mask: int) -> tuple[int, int]:
         """The first return of an operation that is not done, and the mask there."""
-        seq, bit = self.seq, self.bit
-        while r < len(seq) or self.extend():
-            b = bit[seq[r]]
-            if not mask & b:
+        bits = self.bits
+        while r < len(self.seq) or self.extend():
+            if not mask & (b := bits[r]):
                 break
             mask ^= b
             r += 1
@@ -284,7 +296,7 @@ class Work:
         """Whether one of the first ``r`` to return was called after ``end_ns``."""
         seq, calls, returns = self.seq, self.calls, self.returns
         spot = r - 1
-        while spot >= 0 and returns[seq[spot]] > end_ns:  # type: ignore[operator]
+        while spot >= 0 and returns[seq[spot]] > end_ns:
             if calls[seq[spot]] > end_ns:
                 return True
             spot -= 1

@@ -48,23 +48,29 @@ class Cas(Model):
         f = invoke.f
         kind = "info" if done is None else done.type
         if f == READ:
-            if kind != "ok":
+            if kind != "ok" or done is None:
                 return None
-            seen = done.value if done is not None else None
+            seen = done.value
             if type(seen) is not int:  # the usual case is an integer
                 seen = _held(payload(done))
             return READ, seen, seen
+        value = invoke.value
         if f == WRITE:
             if kind == "fail":
                 return None
-            value = invoke.value
             return WRITE, None, value if type(value) is int else _held(payload(invoke))
         if f != CAS:
             return None
-        if kind == "fail" and not (self.failed_cas_observes or observed(op) == MISMATCH):
-            return None
-        old, new = _pair(op)
-        return (DIFFERS if kind == "fail" else CAS, _held(old), _held(new))
+        if kind == "fail":
+            if not (self.failed_cas_observes or observed(op) == MISMATCH):
+                return None
+            f = DIFFERS
+        else:
+            f = CAS
+        old, new = value if type(value) is list and len(value) == 2 else _pair(op)
+        if type(old) is int and type(new) is int:
+            return f, old, new
+        return f, _held(old), _held(new)
 
     def watches(self, op: Any) -> bool:
         return op[0] in (READ, DIFFERS)
@@ -105,11 +111,15 @@ class Kv(Model):
     init: Any = ""
 
     def prepare(self, op: Interval) -> Any:
-        f, done = op.invoke.f, op.complete
-        kind = "info" if done is None else done.type
+        event, done = op.invoke, op.complete
+        f, kind = event.f, "info" if done is None else done.type
         if f == "get":
-            return (f, _text(done)) if kind == "ok" else None
-        return (f, _text(op.invoke)) if kind != "fail" and f in KV_F else None
+            if kind != "ok" or done is None:
+                return None
+            event = done
+        elif kind == "fail" or f not in KV_F:
+            return None
+        return f, event.value if type(event.value) is str else _text(event)
 
     def watches(self, op: Any) -> bool:
         return bool(op[0] == "get")
