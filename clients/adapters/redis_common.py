@@ -63,15 +63,18 @@ KINDS: Mapping[str, type] = {"node": str, "thread_local": bool, "renew": str}  #
 OPTIONAL = ("node", "socket_timeout_ms", "connect_timeout_ms")
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
-    """Checks the options; Refused names every one that is unknown or of the wrong kind."""
+def read_options(given: Mapping[str, Any], table: Any = Options) -> Any:
+    """Checks the options; Refused names every one that is unknown or of the wrong kind.
+
+    table: a NamedTuple of all that there are, with their defaults; one of these is returned.
+    """
     problems = [
-        f"option {name!r} is unknown (known: {', '.join(Options._fields)})"
+        f"option {name!r} is unknown (known: {', '.join(table._fields)})"
         for name in given
-        if name not in Options._fields
+        if name not in table._fields
     ]
     for name, value in given.items():
-        if name not in Options._fields or (name in OPTIONAL and value is None):
+        if name not in table._fields or (name in OPTIONAL and value is None):
             continue
         kind = KINDS.get(name, int)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -82,7 +85,7 @@ def read_options(given: Mapping[str, Any]) -> Options:
         problems.append(f"option renew is {given['renew']!r}; it must be reacquire or extend")
     if problems:
         raise Refused("; ".join(problems))
-    return Options(**given)
+    return table(**given)
 
 
 def choose_node(nodes: Sequence[Mapping[str, Any]], name: str | None) -> Mapping[str, Any]:
@@ -147,6 +150,8 @@ class Resent:
             raise Unknown(f"a command was sent again by the client; then {text}") from error
         if isinstance(error, exceptions.ConnectionError) and was_refused(error):
             raise Refused(f"cannot connect: {error}") from error
+        if takes_no_writes(error):
+            raise Refused(f"no write is taken: {error}") from error
 
 
 def was_refused(error: BaseException) -> bool:
@@ -155,6 +160,14 @@ def was_refused(error: BaseException) -> bool:
     Only the exception right beneath it counts: deeper ones may be older troubles.
     """
     return isinstance(error.__cause__ or error.__context__, ConnectionRefusedError)
+
+
+def takes_no_writes(error: BaseException) -> bool:
+    """True if the server refused a write before it did anything: it has too few replicas, or is
+    one itself (which redis-py's Sentinel client says in other words)."""
+    if isinstance(error.__context__, exceptions.ReadOnlyError):
+        return isinstance(error, exceptions.ConnectionError)
+    return isinstance(error, exceptions.ResponseError) and "NOREPLICAS" in str(error)
 
 
 def seconds_for(milliseconds: int | None) -> float | None:
