@@ -122,7 +122,7 @@ def _anomaly_row(mark: Mark) -> dict[str, Any]:
     return {
         "number": mark.number,
         "placed": bool(mark.ops),
-        "at": milliseconds(mark.start_ns) if mark.ops else "",
+        "at": milliseconds(mark.end_ns) if mark.ops else "",
         "checker": mark.result.checker,
         "kind": anomaly.kind,
         "side": SIDES[anomaly.side].removeprefix("by "),

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.models.base import ACQUIRE, LOCK_F
 from checkers.monitors.belief import overlaps
 from checkers.view import View
 from harness.core.history import History, Interval, Type
@@ -32,7 +33,10 @@ ACCEPTED, REFUSED, STALE = 0, 1, 2
 
 
 class Mark(msgspec.Struct, kw_only=True):
-    """An anomaly with its place.  number: from 1, in the order of the report's table."""
+    """An anomaly with its place.  number: from 1, in the order of the report's table.
+
+    It happened between ``start_ns`` and ``end_ns``; at the end it was done.
+    """
 
     number: int
     result: Result
@@ -81,19 +85,29 @@ def marks(report: RunReport, history: History) -> list[Mark]:
     found = []
     for number, (result, anomaly) in enumerate(listed, 1):
         ops = list({id(by_event[i]): by_event[i] for i in anomaly.ops if i in by_event}.values())
-        times = [op.call_ns for op in ops]
-        times += [op.return_ns for op in ops if op.return_ns is not None]
+        start_ns, end_ns = _when(anomaly, ops)
         found.append(
             Mark(
                 number=number,
                 result=result,
                 anomaly=anomaly,
-                start_ns=min(times, default=0),
-                end_ns=max(times, default=0),
+                start_ns=start_ns,
+                end_ns=end_ns,
                 ops=sorted(ops, key=lambda op: op.call_ns),
             )
         )
     return found
+
+
+def _when(anomaly: Anomaly, ops: Sequence[Interval]) -> tuple[int, int]:
+    """From the first to the last thing that proves it; two beliefs at once: while they overlap."""
+    granted = [op.return_ns for op in ops if LOCK_F.get(op.invoke.f) == ACQUIRE]
+    answered = [time_ns for time_ns in granted if time_ns is not None]
+    if anomaly.side is Side.CLIENT and anomaly.overlap_ns is not None and len(answered) > 1:
+        return max(answered), max(answered) + anomaly.overlap_ns
+    times = [op.call_ns for op in ops]
+    times += [op.return_ns for op in ops if op.return_ns is not None]
+    return min(times, default=0), max(times, default=0)
 
 
 def overlaps_of(view: View, found: Sequence[Bar]) -> list[Overlap]:

@@ -1,13 +1,17 @@
 /* Latency of each operation (own canvas), quantiles and rate (uPlot); all follow the timeline. */
 "use strict";
 (() => {
-  const BINS = 240, CELL = 2, LEFT = 62, RIGHT = 10, FOOT = 20, HEIGHT = 240;
+  const LEFT = 118, RIGHT = 10, FOOT = 20, HEIGHT = 240;
   const LEVELS = 160, LOWEST = 1e-3, DECADES = 8; // 1 us to 100 s, 20 levels a decade
   const level = (ms) => Math.max(0, Math.min(LEVELS - 1, (Math.log10(Math.max(ms, LOWEST)) + 3) / DECADES * LEVELS | 0));
   const levelMs = (l) => 10 ** ((l + .5) / LEVELS * DECADES - 3);
 
-  /* Operations by time bin: counts by outcome, quantiles of latency from a histogram. */
+  const words = (ms) => (ms < .999 ? `${+(ms * 1000).toPrecision(3)} µs` : ms < 999 ? `${+ms.toPrecision(3)} ms` : `${+(ms / 1000).toPrecision(3)} s`);
+  const decade = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-6;
+
+  /* Operations by time bin (some twenty operations each, so that a quantile means something): counts by outcome, quantiles of latency from a histogram. */
   const summarise = ({ ops }, end) => {
+    const BINS = Math.max(12, Math.min(240, ops.start.length / 20 | 0));
     const hist = new Uint32Array(BINS * LEVELS), ok = new Float64Array(BINS), fail = new Float64Array(BINS), info = new Float64Array(BINS);
     for (let i = 0; i < ops.start.length; i++) {
       const bin = Math.max(0, Math.min(BINS - 1, ops.end[i] / end * BINS | 0)), outcome = ops.kind[i] & 3;
@@ -47,6 +51,7 @@
       const { t0, t1 } = timeline.view, wide = canvas.clientWidth, colours = timeline.colours();
       if (!wide) return;
       const g = LH.fit(canvas, wide, HEIGHT), w = wide - LEFT - RIGHT, h = HEIGHT - FOOT - 6, scale = w / (t1 - t0);
+      const [lo, hi] = LH.between(ops.start, t0, t1), CELL = hi - lo < 8000 ? 4 : 2;
       const columns = Math.ceil(w / CELL), levels = Math.ceil(h / CELL), span = Math.log10(highest / lowest);
       const y = (ms) => 6 + h - Math.log10(Math.max(ms, lowest) / lowest) / span * h;
       g.fillStyle = colours.fault; g.globalAlpha = .14;
@@ -58,13 +63,12 @@
       for (let ms = lowest; ms <= highest * 1.001; ms *= 10) {
         g.strokeStyle = colours.grid; g.beginPath(); g.moveTo(LEFT, y(ms)); g.lineTo(LEFT + w, y(ms)); g.stroke();
         g.fillStyle = colours.muted;
-        g.fillText(ms < .999 ? `${+(ms * 1000).toPrecision(1)} µs` : ms < 999 ? `${+ms.toPrecision(1)} ms` : `${+(ms / 1000).toPrecision(1)} s`, LEFT - 6, y(ms));
+        g.fillText(words(ms), LEFT - 6, y(ms));
       }
       const step = LH.niceStep(t1 - t0, Math.max(3, w / 130));
       g.textAlign = "center";
       for (let t = Math.ceil(t0 / step) * step; t <= t1; t += step) g.fillText(LH.time(t, step), Math.min(LEFT + (t - t0) * scale, LEFT + w - 22), HEIGHT - FOOT / 2);
       const cells = [0, 1, 2].map(() => new Uint16Array(columns * levels)), marked = [];
-      const [lo, hi] = LH.between(ops.start, t0, t1);
       for (let i = lo; i < hi; i++) {
         const outcome = Math.min(2, ops.kind[i] & 3), d = ops.end[i] - ops.start[i];
         const column = (ops.start[i] - t0) * scale / CELL | 0, row = Math.max(0, Math.min(levels - 1, (y(d) - 6) / CELL | 0)), at = column * levels + row;
@@ -100,13 +104,15 @@
         g.restore();
       };
       const axes = { stroke: colours.muted, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid } };
-      const line = (label, stroke, dash, unit) => ({ label, stroke, dash, width: 1.5, spanGaps: true, points: { show: sums.times.length < 4 }, value: (u, v) => (v == null ? "–" : `${+v.toPrecision(3)} ${unit}`) });
+      const line = (label, stroke, dash, unit) => ({ label, stroke, dash, width: 1.5, spanGaps: false, points: { show: sums.times.length < 80, size: 4, fill: stroke }, value: (u, v) => (v == null ? "–" : unit(v)) });
+      const rate = (v) => `${+v.toPrecision(3)}/s`;
       const make = (id, series, columns, scale, unit) => {
+        const keep = (u, splits) => splits.map((v) => (scale.distr !== 3 || decade(v) ? v : null));
         const box = document.getElementById(id);
         return new uPlot({
-          width: Math.max(200, box.clientWidth), height: 200, legend: { live: true },
+          width: Math.max(200, box.clientWidth), height: 200, padding: [8, RIGHT, 0, 0],
           scales: { x: { time: false, range: () => [timeline.view.t0 / 1000, timeline.view.t1 / 1000] }, y: scale },
-          axes: [{ ...axes, values: (u, list) => list.map((v) => `${+v.toPrecision(7)} s`) }, { ...axes, size: LEFT, values: (u, list) => list.map((v) => (v == null ? "" : `${+v.toPrecision(3)} ${unit}`)) }],
+          axes: [{ ...axes, values: (u, list) => list.map((v) => `${+v.toPrecision(7)} s`) }, { ...axes, size: LEFT, filter: keep, grid: { ...axes.grid, filter: keep }, ticks: { ...axes.ticks, filter: keep }, values: (u, list) => list.map((v) => (v == null ? "" : unit(v))) }],
           series: [{ label: "time", value: (u, v) => (v == null ? "–" : `${v.toFixed(2)} s`) }, ...series],
           cursor: { drag: { x: true, y: false, setScale: false } },
           hooks: {
@@ -120,10 +126,10 @@
         }, [sums.times, ...columns], box);
       };
       charts = [
-        make("quantiles", [line("p50", colours.hold, [], "ms"), line("p90", colours.lease, [6, 3], "ms"), line("p99", colours.info, [2, 3], "ms"), line("max", colours.over, [8, 3, 2, 3], "ms")],
-          Object.values(sums.found), { distr: 3 }, "ms"),
-        make("rate", [line("ok", colours.hold, [], "/s"), line("refused", colours.fail, [6, 3], "/s"), line("unknown", colours.info, [2, 3], "/s")],
-          sums.rates, { range: (u, lo, hi) => [0, Math.max(1, hi * 1.05)] }, "/s"),
+        make("quantiles", [line("p50", colours.hold, [], words), line("p90", colours.lease, [6, 3], words), line("p99", colours.info, [2, 3], words), line("max", colours.over, [8, 3, 2, 3], words)],
+          Object.values(sums.found), { distr: 3 }, words),
+        make("rate", [line("ok", colours.hold, [], rate), line("refused", colours.fail, [6, 3], rate), line("unknown", colours.info, [2, 3], rate)],
+          sums.rates, { range: (u, lo, hi) => [0, Math.max(1, hi * 1.05)] }, rate),
       ];
     };
     let due = 0, shown = [];

@@ -175,7 +175,7 @@
       g.fillStyle = colours.over;
       let last = -9;
       for (const one of data.placed) {
-        const px = x((one.start + one.end) / 2), mid = x(one.end);
+        const mid = x(one.end);
         if (one.end < view.t0 || one.start > view.t1) continue;
         const a = Math.max(LEFT, x(one.start)), b = Math.min(LEFT + view.width, x(one.end));
         g.globalAlpha = .28; g.fillRect(a, row.y + row.h - 7, Math.max(1, b - a), 3); g.globalAlpha = 1;
@@ -183,7 +183,6 @@
         if (Math.abs(at - last) < 5 && focused !== one.place) continue;
         last = at;
         g.beginPath(); g.moveTo(at - 5, row.y + 3); g.lineTo(at + 5, row.y + 3); g.lineTo(at, row.y + 12); g.fill();
-        if (px < LEFT) continue;
       }
     };
     const outline = (g) => {
@@ -257,7 +256,7 @@
       const one = data.placed[place];
       if (!one) return null;
       focused = place;
-      const margin = Math.max((one.end - one.start) * .2, meta.unit_ms * 20);
+      const margin = Math.max((one.end - one.start) * .6, meta.unit_ms * 20);
       show(one.start - margin, one.end + margin);
       return one;
     };
