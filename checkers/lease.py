@@ -1,8 +1,9 @@
 """lease: did the *service* grant the lock rightly?  (P1 of the three properties.)
 
 With a TTL: nobody may be granted the lock before the former hold was released or its TTL was over.
-Without: not before it was released, or its session may have ended (``view.unasked_ends``).  If grants carry fencing tokens, those must grow.  Semaphores
-(``context.k`` > 1) and read/write locks are judged by their own monitors.
+Without: not before it was released.  A lock that ends with its session is surely held only up to
+the last answer that it still was (``view.unasked_ends``).  If grants carry fencing tokens, those
+must grow.  Semaphores (``context.k`` > 1) and read/write locks are judged by their own monitors.
 
     double-grant, early-takeover, no-free-instant     two holders at a time
     lost-lock                                         told "not held" while surely held

@@ -213,15 +213,13 @@ def unasked_ends(ops: Sequence[Interval]) -> list[Interval]:
     """
     last: dict[tuple[str | None, object], Op] = {}
     for op in ops:
-        f, hold = LOCK_F.get(op.invoke.f), op.field("hold")
-        if f is None or hold is None:
+        f, name = LOCK_F.get(op.invoke.f), (op.invoke.key, op.field("hold"))
+        if f is None or name[1] is None or op.outcome == Type.FAIL:
             continue
-        name = (op.invoke.key, hold)
-        confirmed = op.complete is not None and op.complete.type == Type.OK
-        if f == ACQUIRE or confirmed:
-            before = last.get(name)
-            if before is None or before.time < op.invoke.time:
-                last[name] = op.invoke
+        if f == RELEASE and op.outcome == Type.OK:
+            last.pop(name, None)  # it was held until then: no other end
+        elif f == ACQUIRE or op.outcome == Type.OK:
+            last[name] = op.invoke
     return [
         Interval(msgspec.structs.replace(invoke, f=RELEASE, value={"hold": hold}), None)
         for (_, hold), invoke in last.items()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from compose.docker_compose import unpause_step
 from compose.docker_engine import Container
+from compose.docker_netns import Namespace
 from compose.families.base import Family
 from compose.server_node import ServerNode
 from compose.waiting import wait_until
@@ -28,7 +29,7 @@ class DockerNode(ServerNode):
     """``harness.core.protocols.Node`` for a server in a container.
 
     port: published on 127.0.0.1, straight to the server, past every proxy.  data: folder of its
-    volume in the container, "" = it keeps no data.
+    volume in the container, "" = it keeps no data.  network: the namespace it lives in.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class DockerNode(ServerNode):
         *,
         port: int,
         data: str,
+        network: Namespace,
         clock: SkewFile | None = None,
     ) -> None:
         super().__init__(name, family, port=port, clock=clock)
-        self.container, self.data = container, data
+        self.container, self.data, self._network = container, data, network
         self.role = str(self.facts()["role"])
 
     def status(self) -> Status:
@@ -64,6 +66,18 @@ class DockerNode(ServerNode):
 
     def undo_pause(self) -> Sequence[Step]:
         return [unpause_step(self.container.id)]
+
+    def swallow(self) -> None:
+        self._network.swallow()
+
+    def swallowed(self) -> int:
+        return self._network.swallowed()
+
+    def deliver(self) -> None:
+        self._network.deliver()
+
+    def undo_swallow(self) -> Sequence[Step]:
+        return self._network.undo()
 
     def start(self, *, wipe: bool = False) -> None:
         """Starts it again; HarnessError if it was to be wiped and is not dead, or never answers."""

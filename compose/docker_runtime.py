@@ -37,6 +37,7 @@ from compose.docker_links import (
     populate_peers,
     published,
 )
+from compose.docker_netns import Namespace
 from compose.docker_nodes import DockerNode
 from compose.docker_ports import free_range
 from compose.links import PeerLink, ProxyLink
@@ -230,6 +231,7 @@ def _assemble(
     clocks: Mapping[str, SkewFile],
 ) -> DockerCluster:
     spec, engine = ports.spec, Engine.connect()
+    owner = net_of if spec.has_peers else str
     nodes = {
         node.name: DockerNode(
             node.name,
@@ -237,6 +239,10 @@ def _assemble(
             engine.find(project.name, node.name),
             port=ports.node(node.name),
             data=node.data,
+            network=Namespace(
+                engine.find(project.name, owner(node.name)).id,
+                project.env["LOCKHAVOC_TOXIPROXY_IMAGE"],
+            ),
             clock=clocks.get(node.name),
         )
         for node in spec.nodes

@@ -2,6 +2,7 @@
 
     python compose/docker_undo.py down lockhavoc-1a2b3c     # containers, networks and volumes
     python compose/docker_undo.py unpause 4f5e…             # a container, if it is paused
+    python compose/docker_undo.py hear 4f5e… IMAGE          # end of a blackhole in its namespace
     python compose/docker_undo.py list                      # what runs of lockhavoc left behind
 
 Why a file of its own that imports no other: the ledger names it by path, so that ``heal`` works
@@ -33,6 +34,10 @@ KINDS: dict[str, tuple[list[str], list[str]]] = {
     "network": (["network", "ls", "-q", "--no-trunc"], ["network", "rm"]),
     "volume": (["volume", "ls", "-q"], ["volume", "rm", "-f"]),
 }
+
+
+# Chains and the options that name an interface there.  Loopback stays: within a node all is well.
+PACKETS = (("INPUT", "-i"), ("OUTPUT", "-o"))
 
 
 class UndoError(Exception):
@@ -116,6 +121,34 @@ def _is_paused(container: str) -> bool:
     return bool(docker(*paused).split())
 
 
+def packet_rules(act: str) -> list[str]:
+    """A shell script's words: ``act`` (-I, -D) both rules of a blackhole in this namespace."""
+    rules = [f"iptables -w {act} {chain} ! {side} lo -j DROP" for chain, side in PACKETS]
+    return ["sh", "-ec", "; ".join(rules)]
+
+
+def in_namespace(container: str, image: str, words: list[str]) -> str:
+    """Runs ``words`` as a container of ``image`` with rights over the network of ``container``."""
+    rights = ["--cap-drop", "ALL", "--cap-add", "NET_ADMIN", "--user", "0"]
+    label = ["--label", f"{OWN_LABEL}=1"]
+    network = ["--network", f"container:{container}"]
+    return docker("run", "--rm", *label, *rights, *network, "--entrypoint", words[0], image,
+                  *words[1:])  # fmt: skip
+
+
+def hear(container: str, image: str) -> str:
+    """Ends a blackhole; says so if there was none (or the container is gone, rules and all)."""
+    if not docker("ps", "-q", "--filter", f"id={container}").split():
+        return "is gone"
+    try:
+        in_namespace(container, image, packet_rules("-D"))
+    except UndoError as error:
+        if "does a matching rule exist" in str(error) or "No chain" in str(error):
+            return "heard already"
+        raise
+    return "hears again"
+
+
 def main(argv: list[str]) -> int:
     """Exit code 0 done, 254 usage, 255 not done (the reason is on stderr)."""
     try:
@@ -124,12 +157,17 @@ def main(argv: list[str]) -> int:
                 _say(f"{project}: removed {remove_project(project, settle_s=SETTLE_S)} things")
             case ["unpause", container]:
                 _say(f"{container[:12]}: {unpause(container)}")
+            case ["hear", container, image]:
+                _say(f"{container[:12]}: {hear(container, image)}")
             case ["list"]:
                 for kind, ids in leftovers(OWN_LABEL).items():
                     for name in ids:
                         _say(f"{kind} {name}")
             case _:
-                _say("usage: docker_undo.py down PROJECT | unpause ID | list", sys.stderr)
+                _say(
+                    "usage: docker_undo.py down PROJECT | unpause ID | hear ID IMAGE | list",
+                    sys.stderr,
+                )
                 return 254
     except UndoError as error:
         _say(str(error), sys.stderr)

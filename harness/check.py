@@ -38,11 +38,13 @@ def context_of(
     failures: Sequence[str],
     enforced_deadline: bool,
     has_lease: bool,
+    lease_kind: str,
 ) -> CheckContext:
     """What checkers may know besides the history."""
     mode = scenario.resource.mode
     return CheckContext(
         ttl_ns=scenario.workload.ttl_ms * 1_000_000 if has_lease else None,
+        lease_kind=lease_kind,
         drift_ppm=scenario.run.drift_ppm,
         enforced_deadline=enforced_deadline,
         workers=scenario.workload.workers,
@@ -88,5 +90,6 @@ def load_run(run_dir: Path) -> tuple[Scenario, Plan, Environment, History, Check
         failures=environment.failures,
         enforced_deadline=environment.enforced_deadline,
         has_lease=environment.has_lease,
+        lease_kind=environment.lease_kind,
     )
     return scenario, plan, environment, history, context

@@ -17,7 +17,7 @@ import msgspec
 
 from harness.core.errors import EXIT_AS_CLAIMED, LockhavocError
 from harness.core.protocols import Runtime
-from harness.nemesis_runner import Here
+from harness.places import Here
 from harness.registries import BACKENDS, FAULTS, RUNTIMES, SIM
 
 

@@ -62,6 +62,7 @@ class Interpreter:
         nemesis: NemesisRunner,
         sessions: Sequence[dict[str, Any]],
         on_turn: Callable[[int], None],
+        leased: bool = True,
     ) -> None:
         self.clock, self.start_ns, self.pool = clock, start_ns, pool
         self.journal, self.view, self.nemesis = journal, view, nemesis
@@ -69,6 +70,7 @@ class Interpreter:
         self.failures: list[str] = []
         self.hellos: dict[int, dict[str, Any]] = {}
         self._sessions, self._on_turn = sessions, on_turn
+        self._leased = leased  # do locks end after a time: else histories name none
         self._generator: Generator | None = None
         self._refused: dict[int, str] = {}
         self._process = list(range(self.workers))
@@ -179,11 +181,11 @@ class Interpreter:
         process = self._process[worker]
         value: dict[str, Any] = {"hold": step.hold}
         request = Request(self._requests, do, step.key, step.hold)
-        if do == "acquire":
+        if self._leased and do in ("acquire", "renew"):
             value["ttl_ns"] = step.ttl_ms * NS_PER_MS
+        if do == "acquire":
             request.ttl_ms, request.timeout_ms = step.ttl_ms, step.timeout_ms
         elif do == "renew":
-            value["ttl_ns"] = step.ttl_ms * NS_PER_MS
             request.ttl_ms = step.ttl_ms
         elif do == "write":
             request.token = step.token
@@ -253,7 +255,7 @@ class Interpreter:
             sent_ns=flight.sent_ns,
             start_ns=self.start_ns,
         )
-        ttl_ns = step.ttl_ms * NS_PER_MS or None
+        ttl_ns = (step.ttl_ms * NS_PER_MS or None) if self._leased else None
         self.view.completed(
             worker, step.do, outcome, step.key, step.hold, self.start_ns + received_ns, ttl_ns
         )

@@ -23,14 +23,14 @@ import msgspec
 
 from harness.core.clock import NS_PER_MS, Clock
 from harness.core.errors import LockhavocError
-from harness.core.protocols import Cluster, Fault, FaultWindow, Place, View, WorkerHandle
+from harness.core.protocols import Cluster, Fault, FaultWindow, View, WorkerHandle
 from harness.core.rng import stream
 from harness.core.undo import Step as UndoStep
 from harness.journal import Journal
 from harness.ledger import FileLedger
 from harness.liveview import LiveView
 from harness.plan import FaultStep
-from harness.registries import FAULTS
+from harness.registries import FAULTS, has_peers
 from nemesis.params import settle
 from nemesis.targets import resolve
 
@@ -66,6 +66,10 @@ class World:
     ) -> None:
         self.clock, self.cluster, self.workers = clock, cluster, workers
         self.view, self.runtime, self.backend = view, runtime, backend
+
+    @property
+    def peers(self) -> bool:
+        return has_peers(self.backend)
 
     def seen_as(self, view: View) -> World:
         """The same world with another view."""
@@ -367,21 +371,3 @@ class NemesisRunner:
         active.window.says = f"{active.window.says}; {evidence.says}"
         if evidence.bit and active.promise >= 0:
             self._ledger.done(active.promise)
-
-
-class Here(msgspec.Struct, frozen=True):
-    """A place by its names alone (harness.core.protocols.Place)."""
-
-    runtime: str
-    backend: str
-
-
-def refusals(steps: Sequence[FaultStep], place: Place) -> list[str]:
-    """Why some of these faults cannot be done here (empty: all can); asked before any acts."""
-    reasons: dict[str, str] = {}
-    for step in steps:
-        fault_class = FAULTS.load(step.kind)
-        reason = fault_class(**settle(fault_class, step.params)).can(place)
-        if reason:
-            reasons[step.kind] = reason
-    return [f"{kind}: {reason}" for kind, reason in reasons.items()]

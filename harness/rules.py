@@ -8,9 +8,11 @@ has complained about it already.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from compose.backends.spec import BackendSpec
 from harness.core.registry import Registry
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
 
@@ -96,6 +98,12 @@ def _client(data: Mapping[str, Any]) -> Iterator[str]:
             f"client.library: {name!r} does not run on backend {backend!r} "
             f"(it runs on: {', '.join(library.backends)})"
         )
+    for path, fault in _fault_tables(data):
+        if fault.get("when") == "near-expiry" and library.lease != "ttl":
+            yield (
+                f"{path}.when: 'near-expiry' never comes: a lock of {name!r} has no time to live, "
+                f"it ends with its {library.lease}; use 'held'"
+            )
     if _table(data, "resource").get("mode") == "fenced" and not library.fencing:
         yield (
             f"resource.mode: 'fenced' needs fencing tokens and {name!r} gives none; "
@@ -126,20 +134,24 @@ def _aims(data: Mapping[str, Any]) -> Iterator[str]:
     spec = BACKENDS.load(name)
     for path, fault in _fault_tables(data):
         target = fault.get("target", "holder")
-        aim = target.rpartition("/")[2] if isinstance(target, str) else ""
-        if aim == "primary" and spec.no_primary:
-            yield (
-                f"{path}.target: {target!r} names no node of backend {name!r}: {spec.no_primary}; "
-                "use any-node, minority, majority, all-nodes or node:NAME"
-            )
-        elif aim == "minority" and len(spec.nodes) < 3:
-            yield (
-                f"{path}.target: {target!r} is nobody: a minority needs 3 nodes and backend "
-                f"{name!r} has {len(spec.nodes)}"
-            )
-        elif aim.startswith("node:") and aim != "node:":
-            known = [f"node:{node}" for node in spec.node_names]
-            yield from _unknown(f"{path}.target", "node", aim, known)
+        for aim in re.split(r"[/+]", target) if isinstance(target, str) else ():
+            yield from _aim(f"{path}.target", aim, target, spec)
+
+
+def _aim(path: str, aim: str, target: str, spec: BackendSpec) -> Iterator[str]:
+    if aim == "primary" and spec.no_primary:
+        yield (
+            f"{path}: {target!r} names no node of backend {spec.name!r}: {spec.no_primary}; "
+            "use any-node, minority, majority, all-nodes or node:NAME"
+        )
+    elif aim == "minority" and len(spec.nodes) < 3:
+        yield (
+            f"{path}: {target!r} is nobody: a minority needs 3 nodes and backend "
+            f"{spec.name!r} has {len(spec.nodes)}"
+        )
+    elif aim.startswith("node:") and aim != "node:":
+        known = [f"node:{node}" for node in spec.node_names]
+        yield from _unknown(path, "node", aim, known)
 
 
 def _fault_fits(path: str, fault: Mapping[str, Any], faults: Registry, kind: str) -> Iterator[str]:

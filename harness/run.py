@@ -27,9 +27,10 @@ from harness.interrupts import Interrupted, held_back
 from harness.journal import FILE as HISTORY_FILE
 from harness.journal import Journal
 from harness.liveview import LiveView
-from harness.nemesis_runner import Here, NemesisRunner, World, refusals
+from harness.nemesis_runner import NemesisRunner, World
+from harness.places import Here, refusals
 from harness.plan import Plan, dump
-from harness.registries import SIM
+from harness.registries import LIBRARIES, SIM
 from harness.report.document import RunReport
 from harness.scenario import Scenario
 from harness.stage import Stage, open_stage
@@ -92,6 +93,7 @@ def execute(
         failures=recorded.failures,
         enforced_deadline=environment.enforced_deadline,
         has_lease=environment.has_lease,
+        lease_kind=environment.lease_kind,
     )
     results = analyse(recorded.history, context)
     return make_report(
@@ -152,12 +154,13 @@ def _operate(
 ) -> None:
     """The operations of a run on a stage that stands."""
     view = LiveView()
+    leased = LIBRARIES.load(scenario.client.library).lease == "ttl"
     header = Header(
         name=scenario.name,
         seed=plan.seed,
         scenario=scenario.digest(),
         versions=dict(stage.versions),
-        ttl_ns=scenario.workload.ttl_ms * NS_PER_MS,
+        ttl_ns=scenario.workload.ttl_ms * NS_PER_MS if leased else None,
     )
     world = World(
         clock=stage.clock,
@@ -189,6 +192,7 @@ def _operate(
             nemesis=nemesis,
             sessions=stage.sessions,
             on_turn=_turns(progress, journal, nemesis),
+            leased=leased,
         )
         try:
             _phases(scenario, plan, stage, interpreter, nemesis, environment, run_dir)

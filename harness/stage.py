@@ -86,7 +86,8 @@ class Stage:
             for name, version in hello.get("versions", {}).items():
                 self.versions[f"client {name}"] = version
             lease = hello.get("lease", {})
-            environment.has_lease = lease.get("kind", "ttl") == "ttl"
+            environment.lease_kind = str(lease.get("kind", "ttl"))
+            environment.has_lease = environment.lease_kind == "ttl"
             environment.enforced_deadline = bool(lease.get("enforced", False))
         environment.versions = dict(self.versions)
 

@@ -49,6 +49,7 @@ class Environment(msgspec.Struct, omit_defaults=True, kw_only=True):
     python: str = ""
     enforced_deadline: bool = False  # the client stops by itself when its lease is over
     has_lease: bool = True
+    lease_kind: str = "ttl"  # ttl | session | connection | none
     failures: list[str] = []
     duration_ms: int = 0
     loose_stamps: int = 0

@@ -24,8 +24,11 @@ class BackendKill(LinkFault):
     """Ends the server's side of connections, once."""
 
     kind = "backend-kill"
-    summary = "lets the server end the connections of a client (CLIENT KILL); it may come back"
-    families: ClassVar[tuple[str, ...]] = ("redis",)
+    summary = (
+        "lets the server end the connections of a client (CLIENT KILL, pg_terminate_backend); "
+        "it may come back"
+    )
+    families: ClassVar[tuple[str, ...]] = ("redis", "postgres")
     refused: ClassVar[Mapping[str, str]] = {
         "etcd": "its locks live in leases and no client can end another's connection",
         "zookeeper": "a session outlives its connections; sever the link to end those",

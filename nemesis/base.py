@@ -154,9 +154,13 @@ class NodeFault(MachineFault):
 
 
 class LinkFault(BaseFault):
-    """Base of faults on links; targets are names of links."""
+    """Base of faults on links; targets are names of links.
+
+    between_nodes: does its proof hold for links between nodes, too?
+    """
 
     acts_on = "link"
+    between_nodes: ClassVar[bool] = False
 
     def _links(self, world: World, targets: Sequence[str]) -> list[Link]:
         return pick(world.cluster.links, targets, "link")
@@ -207,7 +211,7 @@ class LinkFault(BaseFault):
         """One look at one link; it is taken again until it is true or the time is over."""
 
     def healed(self, world: World, targets: Sequence[str]) -> Evidence:
-        return prove(world, self._links(world, targets), _link_clean, limits.HEAL_TIMEOUT_MS)
+        return prove(world, self._links(world, targets), link_clean, limits.HEAL_TIMEOUT_MS)
 
 
 def pick(things: Iterable[T], names: Sequence[str], what: str) -> list[T]:
@@ -294,7 +298,7 @@ def node_answers(node: Node) -> Evidence:
     )
 
 
-def _link_clean(link: Link) -> Evidence:
+def link_clean(link: Link) -> Evidence:
     toxics, probe = link.toxics(), link.probe(limits.PROBE_TIMEOUT_MS)
     return Evidence(
         not toxics and probe.outcome == "answered",

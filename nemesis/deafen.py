@@ -24,6 +24,7 @@ class Deafen(Jam):
     summary = "holds back what the server says to a client; it is still heard"
     directions: ClassVar[tuple[Direction, ...]] = ("downstream",)
     alone: ClassVar[bool] = True
+    between_nodes: ClassVar[bool] = False
 
     def _bit(self, world: World, link: Link) -> Evidence:
         node = server_of(world, link)

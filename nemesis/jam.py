@@ -27,6 +27,7 @@ class Jam(LinkFault):
     kind = "jam"
     summary = "holds back all bytes of a link, both ways, and delivers them when it heals"
     directions: ClassVar[tuple[Direction, ...]] = ("upstream", "downstream")
+    between_nodes: ClassVar[bool] = True
 
     def _apply(self, link: Link) -> None:
         for direction in self.directions:

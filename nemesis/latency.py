@@ -28,6 +28,7 @@ class Latency(LinkFault):
 
     kind = "latency"
     summary = "delays every answer of the server by a fixed time"
+    between_nodes: ClassVar[bool] = True
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "latency_ms", int, "ms", 100, "added to every byte, once per direction", 1, 60_000

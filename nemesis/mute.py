@@ -26,6 +26,7 @@ class Mute(Jam):
     summary = "holds back what a client says; it still hears the server"
     directions: ClassVar[tuple[Direction, ...]] = ("upstream",)
     alone: ClassVar[bool] = True
+    between_nodes: ClassVar[bool] = False
 
     def _bit(self, world: World, link: Link) -> Evidence:
         node = server_of(world, link)

@@ -11,6 +11,7 @@ FAULTS = Registry(
     "fault",
     {
         "backend-kill": "nemesis.backend_kill:BackendKill",
+        "blackhole": "nemesis.blackhole:Blackhole",
         "clock-jump": "nemesis.clock_jump:ClockJump",
         "clock-skew": "nemesis.clock_skew:ClockSkew",
         "cut-reply": "nemesis.cut_reply:CutReply",
@@ -24,6 +25,7 @@ FAULTS = Registry(
         "node-pause": "nemesis.node_pause:NodePause",
         "node-restart": "nemesis.node_restart:NodeRestart",
         "node-restart-empty": "nemesis.node_restart_empty:NodeRestartEmpty",
+        "partition": "nemesis.partition:Partition",
         "read-only": "nemesis.read_only:ReadOnly",
         "sever": "nemesis.sever:Sever",
         "slow": "nemesis.slow:Slow",

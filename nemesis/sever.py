@@ -9,6 +9,8 @@ close; so *closed* is proof as well as *refused*.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from harness.core import limits
 from harness.core.protocols import Evidence, Link, World
 from nemesis.base import LinkFault, describe, server_of
@@ -19,6 +21,7 @@ class Sever(LinkFault):
 
     kind = "sever"
     summary = "closes the connections of a link and refuses new ones"
+    between_nodes: ClassVar[bool] = True
 
     def _apply(self, link: Link) -> None:
         link.set_enabled(False)

@@ -4,12 +4,14 @@
     resolve("holder", "link", world, rng)             # every link of that worker
     resolve("primary", "link", world, rng)            # every link to that node
     resolve("holder/primary", "link", world, rng)     # the one link between the two
+    resolve("primary/all-nodes", "link", world, rng)  # how the primary dials the other nodes
 
 Specs: worker aims ``holder`` (oldest grant), ``waiter`` (longest waiting), ``any-worker``,
 ``all-workers``, ``worker:N``; node aims ``primary``, ``any-node``, ``all-nodes``, ``node:NAME``,
 ``minority`` (as many as can go without breaking a majority: two of five) and ``majority`` (three
 of five), drawn anew each time.
-A fault on links takes a worker aim, a node aim, or ``worker aim/node aim``.
+Node aims can be joined: ``primary+node:sentinel1``.  A fault on links takes a worker aim, a node
+aim (the links of all workers to it), ``worker aim/node aim`` or ``node aim/node aim``.
 
 Traps: aims are of the moment, so resolve as late as possible.  A worker that died or that the
 view knows but the world does not is no target.  ``[]`` means "not now", never "nothing to do":
@@ -29,6 +31,7 @@ from harness.core.protocols import WorkerHandle, World
 WORKER_AIMS = ("holder", "waiter", "any-worker", "all-workers")
 NODE_AIMS = ("primary", "any-node", "minority", "majority", "all-nodes")
 _WORKER_PREFIX, _NODE_PREFIX = "worker:", "node:"
+_JOIN = "+"
 
 
 def target_problem(acts_on: str, target: str) -> str | None:
@@ -36,8 +39,9 @@ def target_problem(acts_on: str, target: str) -> str | None:
     takes_workers = acts_on in ("worker", "link")
     takes_nodes = acts_on in ("node", "link")
     if acts_on == "link" and "/" in target:
-        worker, _, node = target.partition("/")
-        return _worker_problem(worker) or _node_problem(node)
+        source, _, node = target.partition("/")
+        first = _node_problem if _is_node_aim(source) else _worker_problem
+        return first(source) or _node_problem(node)
     if _is_worker_aim(target):
         return _worker_problem(target) if takes_workers else _misfit(acts_on, target)
     if _is_node_aim(target):
@@ -57,16 +61,22 @@ def resolve(target: str, acts_on: str, world: World, rng: random.Random) -> list
         return _workers(target, world, rng)
     if acts_on == "node":
         return _nodes(target, world, rng)
-    worker, _, node = target.partition("/")
-    if not node and _is_node_aim(worker):
-        worker, node = "", worker
-    sources = set(_workers(worker, world, rng)) if worker else None
-    goals = set(_nodes(node, world, rng)) if node else None
-    return [
-        link.name
-        for link in world.cluster.links
-        if (sources is None or link.src in sources) and (goals is None or link.dst in goals)
-    ]
+    source, _, node = target.partition("/")
+    if not node and _is_node_aim(source):
+        source, node = "", source
+    sources = {link.src for link in world.cluster.links} - set(world.cluster.nodes)
+    if _is_node_aim(source):
+        sources = set(_nodes(source, world, rng))
+    elif source:
+        sources = set(_workers(source, world, rng))
+    goals = set(_nodes(node, world, rng)) if node else set(world.cluster.nodes)
+    return [link.name for link in world.cluster.links if link.src in sources and link.dst in goals]
+
+
+def between_nodes(target: str) -> bool:
+    """True if the target is links from nodes to nodes."""
+    source, _, node = target.partition("/")
+    return bool(node) and _is_node_aim(source)
 
 
 def _workers(aim: str, world: World, rng: random.Random) -> list[str]:
@@ -97,6 +107,9 @@ def _alive(workers: Sequence[WorkerHandle]) -> list[WorkerHandle]:
 
 def _nodes(aim: str, world: World, rng: random.Random) -> list[str]:
     names = list(world.cluster.nodes)
+    if _JOIN in aim:
+        joined = {name for part in aim.split(_JOIN) for name in _nodes(part, world, rng)}
+        return [name for name in names if name in joined]
     if aim == "primary":
         with contextlib.suppress(HarnessError):  # nobody answers: there is no primary now
             return [world.cluster.primary()]
@@ -118,7 +131,7 @@ def _is_worker_aim(aim: str) -> bool:
 
 
 def _is_node_aim(aim: str) -> bool:
-    return aim in NODE_AIMS or aim.startswith(_NODE_PREFIX)
+    return all(a in NODE_AIMS or a.startswith(_NODE_PREFIX) for a in aim.split(_JOIN))
 
 
 def _worker_problem(aim: str) -> str | None:
@@ -135,7 +148,7 @@ def _worker_problem(aim: str) -> str | None:
 def _node_problem(aim: str) -> str | None:
     if not _is_node_aim(aim):
         return f"unknown node aim {aim!r}; {_known('node')}"
-    if aim == _NODE_PREFIX:
+    if _NODE_PREFIX in aim.split(_JOIN):
         return f"{aim!r} names no node; write node:NAME, for example node:redis"
     return None
 
@@ -150,6 +163,6 @@ def _known(acts_on: str) -> str:
     known = {
         "worker": workers,
         "node": nodes,
-        "link": f"{workers}, {nodes}, or worker aim/node aim",
+        "link": f"{workers}, {nodes}, or worker aim/node aim, or node aim/node aim",
     }
     return f"use one of: {known[acts_on]}"

@@ -101,6 +101,23 @@ class Commandable(Protocol):
         """Steps that carry the command out from any process, on this start of the server only."""
 
 
+@runtime_checkable
+class Unreachable(Protocol):
+    """Optional power of a node: packets to and from it can be swallowed without a word, as by a
+    firewall that drops or a host that is gone."""
+
+    def swallow(self) -> None:
+        """From now on; HarnessError if its network cannot be got at."""
+
+    def swallowed(self) -> int:
+        """Packets swallowed so far; 0 if none are (any more)."""
+
+    def deliver(self) -> None:
+        """No more; nothing happens if none were swallowed."""
+
+    def undo_swallow(self) -> Sequence[Step]: ...
+
+
 class ClockReading(msgspec.Struct, frozen=True):
     """How far a machine's wall clock is ahead of ours, give or take ``error_ns``; ``reads``: how
     often its process was told a skewed time so far (None: not counted)."""
@@ -201,7 +218,11 @@ class Cluster(Protocol):
     versions: Mapping[str, str]  # {"redis": "8.0.2", "toxiproxy": "2.12.0"}
 
     def endpoints(self, worker: int) -> Sequence[Mapping[str, Any]]:
-        """What worker ``worker`` connects to: [{"name": "redis", "host": ..., "port": ...}]."""
+        """What worker ``worker`` connects to: [{"name": "redis", "host": ..., "port": ...}].
+
+        ``address`` ("redis:6379"), where real servers are: what a server says of itself to others.
+        A client that is told such an address by a server must go to the host and port beside it.
+        """
 
     def primary(self) -> str:
         """Name of the node that grants now, found by asking.
@@ -268,6 +289,10 @@ class Place(Protocol):
 
     @property
     def backend(self) -> str: ...
+
+    @property
+    def peers(self) -> bool:
+        """Do its nodes talk to each other?"""
 
 
 class World(Place, Protocol):
@@ -348,6 +373,7 @@ class CheckContext(msgspec.Struct, kw_only=True):
     """What a checker may know besides the history."""
 
     ttl_ns: int | None = None  # lease length, None = locks without a lease
+    lease_kind: str = "ttl"  # what ends a silent holder's lock: ttl | session | connection | none
     drift_ppm: int = 0  # bound on the clock-rate error between worker and server
     enforced_deadline: bool = False  # does the client stop by itself when its TTL is over
     k: int = 1  # permits

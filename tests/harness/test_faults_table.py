@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from harness import faults_table
 from harness.cli import cli
 from harness.core.errors import RefusedError, UserError
-from harness.nemesis_runner import Here
+from harness.places import Here
 from harness.plan import draw
 from harness.registries import BACKENDS, FAULTS, SIM
 from harness.run import execute

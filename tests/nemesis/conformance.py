@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.protocols import Commandable, Skewable
-from harness.nemesis_runner import Here
+from harness.places import Here
 from nemesis.base import BaseFault, LinkFault
 from nemesis.clock import ClockFault
 from nemesis.commands import ConfigFault, takes_writes
@@ -40,7 +40,7 @@ WITH_TOXICS = [name for name in LINKS if name != "sever"]
 CONFIGS = [name for name in FAULTS if issubclass(FAULTS.load(name), ConfigFault)]
 # What goes on until it is undone; the others are over when they have happened.
 CLOCKS = [name for name in FAULTS if issubclass(FAULTS.load(name), ClockFault)]
-LASTS = [*LINKS, *CONFIGS, *CLOCKS, "worker-pause", "node-pause"]
+LASTS = [*LINKS, *CONFIGS, *CLOCKS, "worker-pause", "node-pause", "blackhole"]
 
 
 def possible(names: Iterable[str], runtime: str, backend: str) -> list[str]:

@@ -14,7 +14,7 @@ from harness.core.clock import NS_PER_S
 from harness.core.errors import HarnessError, RefusedError
 from harness.core.skew import SkewFile
 from harness.core.undo import perform
-from harness.nemesis_runner import Here
+from harness.places import Here
 from harness.worker_clock import WorkerClock
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS

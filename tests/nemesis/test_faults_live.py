@@ -125,7 +125,7 @@ def test_no_target_is_no_evidence(world: TestWorld, name: str) -> None:
     assert not fault.healed(world, []).bit
 
 
-@pytest.mark.parametrize("name", LASTS)
+@pytest.mark.parametrize("name", possible(LASTS, *HERE))
 def test_undone_by_another_process_it_is_healed_and_has_no_evidence(
     world: TestWorld, name: str, impatient: Callable[[], None]
 ) -> None:
@@ -145,7 +145,7 @@ def test_undone_by_another_process_it_is_healed_and_has_no_evidence(
     assert_all_well(world)
 
 
-@pytest.mark.parametrize("name", LASTS)
+@pytest.mark.parametrize("name", possible(LASTS, *HERE))
 def test_a_fault_that_still_acts_is_not_healed(
     world: TestWorld, name: str, impatient: Callable[[], None]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from harness.core.clock import VirtualClock
 from harness.core.errors import HarnessError
 from harness.core.protocols import Cluster, Status, WorkerHandle
-from nemesis.targets import resolve, target_problem
+from nemesis.targets import between_nodes, resolve, target_problem
 from tests.nemesis.worlds import FixedView, TestWorld
 
 
@@ -63,9 +63,12 @@ def world(
     holders: Sequence[int] = (),
     waiters: Sequence[int] = (),
     dead: Sequence[int] = (),
+    peers: bool = False,
 ) -> TestWorld:
     people = [Worker(i, "dead" if i in dead else "running") for i in range(workers)]
     ways = [Way(worker.name, node) for worker in people for node in nodes]
+    if peers:
+        ways += [Way(a, b) for a in nodes for b in nodes if a != b]
     return TestWorld(
         cluster=cast(Cluster, Nodes(nodes, leader, ways)),
         workers=cast(Sequence[WorkerHandle], people),
@@ -140,6 +143,44 @@ def test_link_aims(spec: str, expected: list[str]) -> None:
     assert ask(spec, "link", world(holders=[1])) == expected
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("primary/all-nodes", ["b-a", "b-c"]),
+        ("all-nodes/primary", ["a-b", "c-b"]),
+        ("node:a/node:c", ["a-c"]),
+        ("node:a+node:c/primary", ["a-b", "c-b"]),
+    ],
+)
+def test_aims_at_links_between_nodes(spec: str, expected: list[str]) -> None:
+    here = world(1, ("a", "b", "c"), peers=True)
+    assert between_nodes(spec)
+    assert ask(spec, "link", here) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("primary", ["w0-b"]),
+        ("all-nodes", ["w0-a", "w0-b", "w0-c"]),
+        ("all-workers", ["w0-a", "w0-b", "w0-c"]),
+        ("node:a+primary", ["w0-a", "w0-b"]),
+        ("all-workers/node:a+node:c", ["w0-a", "w0-c"]),
+    ],
+)
+def test_other_aims_at_links_leave_those_between_nodes_alone(
+    spec: str, expected: list[str]
+) -> None:
+    assert not between_nodes(spec)
+    assert ask(spec, "link", world(1, ("a", "b", "c"), peers=True)) == expected
+
+
+def test_joined_aims_name_each_node_once_in_the_order_of_the_cluster() -> None:
+    assert ask("node:c+primary+node:b", "node", world(1, ("a", "b", "c"))) == ["b", "c"]
+    assert target_problem("node", "primary+nde:a")
+    assert target_problem("node", "primary+node:")
+
+
 def test_chance_comes_from_the_stream_alone() -> None:
     where = world(3)
     first = [ask("any-worker", "worker", where, seed) for seed in range(20)]
@@ -176,7 +217,7 @@ def test_a_minority_and_a_majority_of_the_nodes(count: int, minority: int, major
         ("worker", "worker:²", "write worker:N"),
         ("node", "node:", "write node:NAME"),
         ("link", "holder/holder", "unknown node aim 'holder'"),
-        ("link", "primary/holder", "unknown worker aim 'primary'"),
+        ("link", "primary/holder", "unknown node aim 'holder'"),
         ("link", "holder/", "unknown node aim ''"),
         ("worker", "holder/primary", "unknown target 'holder/primary'"),
         ("node", "", "unknown target ''"),

@@ -12,7 +12,7 @@ import pytest
 
 from harness.core import limits
 from harness.core.undo import process_state
-from harness.nemesis_runner import Here
+from harness.places import Here
 from nemesis.registry import FAULTS
 from nemesis.worker_starve import WorkerStarve
 from tests.compose.local import ROOT, undo_elsewhere

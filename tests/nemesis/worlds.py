@@ -15,6 +15,7 @@ from compose.process_runtime import ProcessCluster
 from harness.core.clock import Clock, MonotonicClock, ms
 from harness.core.protocols import Cluster, View, WorkerHandle, session_name
 from harness.core.undo import kill_marked_step, perform
+from harness.registries import has_peers
 from harness.workers import ProcessPool
 from nemesis.clockshim import build
 from tests.compose.local import cluster_up, need
@@ -49,6 +50,10 @@ class TestWorld:
     view: View = field(default_factory=FixedView)
     runtime: str = "process"
     backend: str = "redis-single"
+
+    @property
+    def peers(self) -> bool:
+        return has_peers(self.backend)
 
 
 @contextmanager
