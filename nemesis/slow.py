@@ -1,7 +1,7 @@
 """slow: a link carries so few bytes a second that commands of a lock take their time.
 
 Proof: the proxy lists the limits, the quickest of several echoes through the link takes at least
-as long as its bytes need at that rate, and a direct one does not.
+as long as its bytes need at that rate, and a direct one no more than half of that.
 
 Traps: a command of a lock is about a hundred bytes, so a rate that hurts is a few kilobytes a
 second; above ``rate_kb_s`` = 10 nothing of a lock would notice, and no echo could prove anything,
@@ -46,10 +46,11 @@ class Slow(LinkFault):
         least_ns = 2 * ECHO_BYTES_MIN * NS_PER_MS // self.params["rate_kb_s"]
         node = server_of(world, link)
         listed = carries(link, "bandwidth", *DIRECTIONS)
-        slow_ns = _quickest(link.probe(limits.PROBE_TIMEOUT_MS) for _ in range(LOOKS))
+        # Late is what it should be, and some tongues need half a thousand bytes for an echo.
+        slow_ns = _quickest(link.probe(limits.EVIDENCE_TIMEOUT_MS) for _ in range(LOOKS))
         direct_ns = _quickest(node.probe(limits.PROBE_TIMEOUT_MS) for _ in range(LOOKS))
         late = slow_ns is not None and slow_ns >= least_ns
-        prompt = direct_ns is not None and direct_ns < least_ns
+        prompt = late and direct_ns is not None and 2 * direct_ns <= (slow_ns or 0)
         return Evidence(
             listed and late and prompt,
             f"link {describe(link.toxics())}, echo {_time(slow_ns)}, "

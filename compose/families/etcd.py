@@ -7,11 +7,15 @@ Why the gateway: every etcd since 3.4 has it under ``/v3/``, a bare socket can s
 by it is counted like one by gRPC.  The echo is ``Maintenance.Status``, which no lock library asks
 for; it is answered by the member itself, with or without a quorum.
 
+Peer ports have no gateway, so there the same call goes by gRPC (``grpc_echo``).  Clients are not
+echoed that way: what an HTTP/2 server says first would be cut off before the call was read.
+
 Traps.  ``facts`` reads ``/metrics`` and a *serializable* range, and no Status: it must not move the
 count of echoes that it reports, and it must answer on a member that has lost its leader.  A member
 that was cut off goes on saying that it leads until its election time-out is over, hence ``term``.
 HTTP/1.0 is spoken, so that an answer that does not tell its length ends where the connection does;
-one that does is not waited for any longer, since peer ports close a second late.
+echoes ask in HTTP/1.1 to keep it open, since the server's closing would show where its answer does
+not (a silent ``cut-reply``).
 Reference: etcd documentation, "API reference", "Monitoring etcd" and "gRPC gateway".
 """
 
@@ -21,9 +25,10 @@ import base64
 import json
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from compose.families import grpc_echo
 from compose.families.base import Family
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
@@ -34,10 +39,13 @@ _CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the ru
 _ANSWER_BYTES_MAX = 4 << 20  # /metrics is about 150 kB; more means that this is no etcd
 _ALL_KEYS = {"key": "AA==", "range_end": "AA=="}  # a range from \0 to \0 is everything
 _ECHOES = 'grpc_server_started_total{grpc_method="Status",grpc_service="etcdserverpb.Maintenance"'
+_STATUS = "/etcdserverpb.Maintenance/Status"
 _LEADS, _BORN = "etcd_server_is_leader", "process_start_time_seconds"
 _VERSION = re.compile(r'^etcd_server_version{server_version="([^"]+)"} 1$', re.MULTILINE)
 _LENGTH = re.compile(rb"(?im)^content-length: *(\d+)")
 _MARKS = "lockhavoc/marks/"  # beside what lock libraries write, never among it
+
+Echo = Callable[[socket.socket, int], None]  # one echo on an open connection, until (ns)
 
 
 class _CutShortError(Exception):
@@ -51,11 +59,27 @@ class EtcdFamily(Family):
 
     def probe(self, host: str, port: int, timeout_ms: int) -> Probe:
         """One ``Maintenance.Status``; rtt_ns counts from sending, without the connect."""
-        return _probe(host, port, _request("POST", "/v3/maintenance/status", {}), timeout_ms)
+        request = _request("POST", "/v3/maintenance/status", {}, keeps_open=True)
+
+        def echo(connection: socket.socket, deadline_ns: int) -> None:
+            _exchange(connection, request, deadline_ns)
+
+        return _probe(host, port, echo, timeout_ms)
 
     def peer_probe(self, host: str, port: int, timeout_ms: int) -> Probe:
-        """One ``GET /version``, which etcd answers at its peer port too."""
-        return _probe(host, port, _request("GET", "/version"), timeout_ms)
+        """The same call by gRPC, which the peer port takes too; the gateway is not there."""
+
+        def echo(connection: socket.socket, deadline_ns: int) -> None:
+            def receive() -> bytes:
+                _limit(connection, deadline_ns)
+                return connection.recv(65536)
+
+            _limit(connection, deadline_ns)
+            connection.sendall(grpc_echo.request(_STATUS))
+            if not grpc_echo.await_end(receive):
+                raise _CutShortError
+
+        return _probe(host, port, echo, timeout_ms)
 
     def facts(
         self, host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS
@@ -108,7 +132,7 @@ def _call(
     return said
 
 
-def _probe(host: str, port: int, request: bytes, timeout_ms: int) -> Probe:
+def _probe(host: str, port: int, echo: Echo, timeout_ms: int) -> Probe:
     deadline_ns = _CLOCK.now() + ms(timeout_ms)
     try:
         connection = socket.create_connection((host, port), timeout=timeout_ms / 1000)
@@ -119,7 +143,7 @@ def _probe(host: str, port: int, request: bytes, timeout_ms: int) -> Probe:
     with connection:
         sent_ns = _CLOCK.now()
         try:
-            _exchange(connection, request, deadline_ns)
+            echo(connection, deadline_ns)
         except TimeoutError:
             return Probe("silent")
         except (_CutShortError, OSError):
@@ -149,9 +173,13 @@ def _ask(host: str, port: int, request: bytes, timeout_ms: int) -> str:
     return text
 
 
-def _request(method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+def _request(
+    method: str, path: str, body: Mapping[str, Any] | None = None, *, keeps_open: bool = False
+) -> bytes:
     content = b"" if body is None else json.dumps(body).encode()
-    return f"{method} {path} HTTP/1.0\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
+    version = "1.1\r\nHost: etcd" if keeps_open else "1.0"
+    head = f"{method} {path} HTTP/{version}\r\nContent-Length: {len(content)}\r\n\r\n"
+    return head.encode() + content
 
 
 def _exchange(connection: socket.socket, request: bytes, deadline_ns: int) -> tuple[int, bytes]:
