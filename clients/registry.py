@@ -23,6 +23,9 @@ LIBRARIES = Registry(
         "redlock-py": "clients.libraries:REDLOCK_PY",
         "pottery": "clients.libraries:POTTERY",
         "etcd-sdk-python": "clients.etcd_libraries:ETCD_SDK",
+        "kazoo": "clients.zookeeper_libraries:KAZOO",
+        "kazoo-fenced": "clients.zookeeper_libraries:KAZOO_FENCED",
+        "kazoo-sequence": "clients.zookeeper_libraries:KAZOO_SEQUENCE",
         **RECIPES,
         # Deliberately broken ones (canaries).
         **CANARIES,

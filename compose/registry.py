@@ -30,6 +30,7 @@ BACKENDS = Registry(
         "redis-sentinel": "compose.backends.redis_sentinel:REDIS_SENTINEL",
         "redlock5": "compose.backends.redlock5:REDLOCK5",
         "valkey-single": "compose.backends.valkey_single:VALKEY_SINGLE",
+        "zookeeper3": "compose.backends.zookeeper3:ZOOKEEPER3",
     },
 )
 
@@ -42,6 +43,7 @@ FAMILIES = Registry(
         "redis": "compose.families.redis:RedisFamily",
         "sentinel": "compose.families.sentinel:SentinelFamily",
         "valkey": "compose.families.redis:RedisFamily",
+        "zookeeper": "compose.families.zookeeper:ZookeeperFamily",
     },
 )
 

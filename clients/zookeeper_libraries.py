@@ -1,0 +1,44 @@
+"""Lock libraries for ZooKeeper: data only, as in ``libraries.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clients.libraries import ROOM, Library
+
+
+def _kazoo(
+    name: str, file: str, *, says: str, fencing: str = "", args: Mapping[str, str] | None = None
+) -> Library:
+    return Library(
+        name=name,
+        adapter=ROOM / "adapters" / file,
+        requirements=ROOM / "requirements" / "kazoo.txt",
+        imports=("kazoo",),
+        backends=("zookeeper3",),
+        args=args or {},
+        lease="session",
+        powers=("fenced", "signals-loss") if fencing else ("signals-loss",),
+        fencing=fencing,
+        loss_signal="callback",
+        says=says,
+    )
+
+
+KAZOO = _kazoo(
+    "kazoo", "kazoo_lock.py", says="KazooClient.Lock(), an ephemeral node in a queue of waiters"
+)
+KAZOO_FENCED = _kazoo(
+    "kazoo-fenced",
+    "kazoo_fenced.py",
+    args={"source": "czxid"},
+    fencing="czxid of the lock's node, read after the grant",
+    says="KazooClient.Lock() with the transaction that made its node as its token",
+)
+KAZOO_SEQUENCE = _kazoo(
+    "kazoo-sequence",
+    "kazoo_fenced.py",
+    args={"source": "sequence"},
+    fencing="sequence number in the name of the lock's node",
+    says="KazooClient.Lock() with its place in the queue as its token",
+)
