@@ -27,7 +27,7 @@ from harness.core.clock import ms
 from harness.core.errors import HarnessError
 from harness.core.protocols import Evidence, Link, Node, Place, Status, WorkerHandle, World
 from harness.core.undo import Step
-from nemesis.families import family_of
+from nemesis.families import PREFIXES, family_of
 from nemesis.params import Parameter, settle
 
 _LOOKERS_MAX = 16  # threads that wait for an echo; more would disturb the clients' timing
@@ -72,10 +72,11 @@ class BaseFault(ABC):
                 f"{self._because(place.runtime)}; it works in: {', '.join(self.runtimes)}"
             )
         family = family_of(place.backend)
-        if self.families and family not in self.families:
+        if family in self.refused or (self.families and family not in self.families):
+            others = self.families or sorted(set(PREFIXES.values()) - set(self.refused))
             return (
                 f"fault {self.kind!r} is not for the backend {place.backend!r}"
-                f"{self._because(family)}; it works on: {', '.join(self.families)}"
+                f"{self._because(family)}; it works on: {', '.join(others)}"
             )
         return None
 
@@ -276,14 +277,24 @@ def merge(found: Mapping[str, Evidence]) -> Evidence:
     )
 
 
-def each(things: Sequence[T], act: Callable[[T], None]) -> None:
-    """Acts on every thing, also after one failed; then one HarnessError with all reasons."""
-    failures = []
-    for thing in things:
+def each(things: Sequence[T], act: Callable[[T], None], *, at_once: bool = False) -> None:
+    """Acts on every thing, also after one failed; then one HarnessError with all reasons.
+
+    at_once: side by side, for what one of them cannot finish without the others.
+    """
+
+    def failure(thing: T) -> str:
         try:
             act(thing)
         except HarnessError as error:
-            failures.append(f"{thing.name}: {error}")
+            return f"{thing.name}: {error}"
+        return ""
+
+    if at_once and len(things) > 1:
+        with ThreadPoolExecutor(max_workers=min(len(things), _LOOKERS_MAX)) as pool:
+            failures = [text for text in pool.map(failure, things) if text]
+    else:
+        failures = [text for text in map(failure, things) if text]
     if failures:
         raise HarnessError("; ".join(failures))
 

@@ -1,4 +1,4 @@
-"""flush: somebody empties the store (FLUSHALL), and with it every lock.
+"""flush: somebody empties the store (FLUSHALL, etcdctl del), and with it every lock.
 
     [[faults]]
     kind = "flush"
@@ -9,12 +9,14 @@ A cache that is cleared at a deployment, a colleague on the wrong host: the hold
 knows nothing, and the next one who asks is granted the lock.  Proof: a mark stored just before is
 gone.  It cannot be undone: healing means no more than that the server answers.
 
-Trap: a replica refuses it, and then the fault fails: aim at ``primary``.
+Traps: a replica of Redis refuses it, and then the fault fails: aim at ``primary``.  In etcd it is
+one transaction of the whole cluster, whichever member takes it, and the revision goes on counting:
+old tokens stay old.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from harness.core.errors import HarnessError
@@ -22,14 +24,18 @@ from harness.core.protocols import Evidence, Markable, Node, World
 from harness.core.undo import Step
 from nemesis.base import NodeFault
 from nemesis.commands import speaker
+from nemesis.families import family_of
+
+# Family -> the command that removes every key.
+_COMMANDS: Mapping[str, tuple[str, ...]] = {"redis": ("FLUSHALL",), "etcd": ("del", "--all")}
 
 
 class Flush(NodeFault):
     """Removes all data of servers; they go on."""
 
     kind = "flush"
-    summary = "removes every key of a server (FLUSHALL), all locks with them; cannot be undone"
-    families: ClassVar[tuple[str, ...]] = ("redis",)
+    summary = "removes every key of a server, all locks with them; cannot be undone"
+    families: ClassVar[tuple[str, ...]] = tuple(_COMMANDS)
 
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]:
         return []  # what is gone is gone
@@ -38,7 +44,7 @@ class Flush(NodeFault):
         for node in self._nodes(world, targets):
             self._remember(node)
             _markable(node).leave_mark(self._mark(node))
-            speaker(node).command("FLUSHALL")
+            speaker(node).command(*_COMMANDS[family_of(world.backend)])
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
         return self._prove(world, self._nodes(world, targets), self._emptied)

@@ -41,7 +41,10 @@ class MemoryPressure(ConfigFault):
     kind = "memory-pressure"
     summary = "fills a server up: it refuses writes (OOM) or evicts keys, as its policy says"
     runtimes: ClassVar[tuple[str, ...]] = ("docker", "process")
-    refused: ClassVar[Mapping[str, str]] = {"sim": "a simulated server has no bound on memory"}
+    refused: ClassVar[Mapping[str, str]] = {
+        "sim": "a simulated server has no bound on memory",
+        "etcd": "it evicts nothing, and its quota cannot be lowered while it runs",
+    }
     # The bound goes back first: with the old policy and the low bound writes would be refused.
     settings: ClassVar[tuple[str, ...]] = ("maxmemory", "maxmemory-policy", "maxmemory-samples")
     parameters: ClassVar[tuple[Parameter, ...]] = (

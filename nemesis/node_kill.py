@@ -35,7 +35,7 @@ class NodeKill(NodeFault):
         return self._prove(world, self._nodes(world, targets), _dead)
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._mine(self._nodes(world, targets)), start_if_dead)
+        start_dead(world, self._mine(self._nodes(world, targets)))
 
     def healed(self, world: World, targets: Sequence[str]) -> Evidence:
         nodes = self._nodes(world, targets)
@@ -49,10 +49,15 @@ class NodeKill(NodeFault):
         )
 
 
-def start_if_dead(node: Node) -> None:
-    """Starts a node that is dead, with its data; leaves any other alone."""
-    if node.status().state == "dead":
-        node.start()
+def start_dead(world: World, nodes: Sequence[Node]) -> None:
+    """Starts those that are dead, with their data; leaves any other alone."""
+
+    def start(node: Node) -> None:
+        if node.status().state == "dead":
+            node.start()
+
+    # At once: a member of a quorum is ready only when enough of the others are up.
+    each(nodes, start, at_once=world.runtime != "sim")
 
 
 def _dead(node: Node) -> Evidence:

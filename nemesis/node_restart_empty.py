@@ -6,6 +6,7 @@ still believes in it.  Proof: another process, another run id, and the mark is g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from nemesis.restart import Restart
@@ -17,3 +18,7 @@ class NodeRestartEmpty(Restart):
     kind = "node-restart-empty"
     summary = "kills a server, removes its data and starts it again at once"
     wipe: ClassVar[bool] = True
+    refused: ClassVar[Mapping[str, str]] = {
+        "etcd": "a member that lost its data does not start before an operator has removed it from "
+        "the cluster and added it again",
+    }

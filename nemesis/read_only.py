@@ -10,6 +10,7 @@ refuses writes anyway, with other words, so it is no target.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from harness.core.protocols import Evidence, Node
@@ -25,6 +26,9 @@ class ReadOnly(ConfigFault):
     kind = "read-only"
     summary = "makes a server refuse every write (NOREPLICAS); reads go on"
     settings: ClassVar[tuple[str, ...]] = ("min-replicas-to-write",)
+    refused: ClassVar[Mapping[str, str]] = {
+        "etcd": "a member has no such mode; without its quorum it takes no writes: use partition",
+    }
 
     def _apply(self, node: Node) -> None:
         speaker(node).command("CONFIG", "SET", self.settings[0], REPLICAS_WANTED)

@@ -18,7 +18,7 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import Evidence, Markable, Node, World
 from harness.core.undo import Step
 from nemesis.base import NodeFault, each
-from nemesis.node_kill import start_if_dead
+from nemesis.node_kill import start_dead
 
 
 class Restart(NodeFault):
@@ -46,9 +46,11 @@ class Restart(NodeFault):
                 self._marks[node.name] = mark
         for node in nodes:
             node.kill()
-        for node in nodes:
-            node.start(wipe=self.wipe)
-            self._keys_after[node.name] = int(node.facts()["keys"])
+        each(nodes, self._start, at_once=world.runtime != "sim")
+
+    def _start(self, node: Node) -> None:
+        node.start(wipe=self.wipe)
+        self._keys_after[node.name] = int(node.facts()["keys"])
 
     def _check(self, node: Node) -> Mapping[str, Any]:
         """Facts before the kill; HarnessError if the restart could not be what it says."""
@@ -85,4 +87,4 @@ class Restart(NodeFault):
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
         # Only when the start in ``inject`` failed.
-        each(self._mine(self._nodes(world, targets)), start_if_dead)
+        start_dead(world, self._mine(self._nodes(world, targets)))

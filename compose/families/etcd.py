@@ -25,7 +25,7 @@ import base64
 import json
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compose.families import grpc_echo
@@ -116,6 +116,13 @@ class EtcdFamily(Family):
         body = {"key": _b64(_MARKS + mark), "serializable": True, "count_only": True}
         said = _call(host, port, "kv/range", body, limits.EVIDENCE_TIMEOUT_MS)
         return int(said.get("count", 0)) == 1
+
+    def command(self, host: str, port: int, words: Sequence[str]) -> str:
+        """``del --all`` removes every key of the cluster; no other command is known here."""
+        if tuple(words) != ("del", "--all"):
+            raise HarnessError(f"server at {host}:{port}: command {' '.join(words)!r} is unknown")
+        said = _call(host, port, "kv/deleterange", _ALL_KEYS, limits.EVIDENCE_TIMEOUT_MS)
+        return str(said.get("deleted", "0"))
 
 
 def _call(

@@ -1,0 +1,171 @@
+"""Every fault that can be done on etcd: it shows, it heals, the cluster has its leader again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compose.docker_runtime import DockerRuntime
+from compose.registry import family_for
+from compose.waiting import wait_until
+from harness.core.errors import HarnessError
+from harness.core.protocols import Cluster
+from harness.registries import BACKENDS
+from nemesis.clockshim import build
+from nemesis.registry import FAULTS
+from nemesis.targets import resolve
+from tests.compose.local import DiskLedger, undo_elsewhere
+from tests.nemesis.conformance import LASTS, make, possible, possible_variants
+from tests.nemesis.worlds import TestWorld, worker_processes
+
+pytestmark = [pytest.mark.live, pytest.mark.docker]
+
+HERE = ("docker", "etcd3")
+ELSEWHERE = ("partition",)  # has a file of its own: test_partition_docker.py
+CLIENTS = {"worker": "worker:0", "node": "node:etcd2", "link": "worker:1/node:etcd2"}
+MANY = {"worker": "all-workers", "node": "all-nodes", "link": "worker:0/minority"}
+PEERS = "node:etcd1/node:etcd2"
+BETWEEN = [
+    variant
+    for variant in possible_variants(*HERE)
+    if getattr(FAULTS.load(variant[0]), "between_nodes", False)
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
+    reason = DockerRuntime().can("etcd3")
+    if reason:
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("etcd3")
+    ledger = DiskLedger(folder / "ledger.jsonl")
+    cluster = DockerRuntime().up("etcd3", {}, workers=2, run_dir=folder, ledger=ledger)
+    try:
+        with worker_processes(folder, 2) as workers:
+            yield TestWorld(cluster, workers, runtime="docker", backend="etcd3")
+    finally:
+        cluster.down()
+
+
+@pytest.fixture(autouse=True)
+def well(world: TestWorld) -> Iterator[None]:
+    """Whatever a test left: links clean, servers up, a leader that takes writes."""
+    yield
+    for worker in world.workers:
+        worker.resume()
+        worker.start()
+    for node in world.cluster.nodes.values():
+        if node.status().state == "paused":
+            node.resume()
+        if node.status().state == "dead":
+            node.start()
+    for link in world.cluster.links:
+        link.clear()
+    assert wait_until(lambda: is_whole(world.cluster), timeout_s=20)
+
+
+def is_whole(cluster: Cluster) -> bool:
+    """Each member answers a read that needs the quorum, and one of them leads."""
+    spec = BACKENDS.load("etcd3")
+    try:
+        for node, said in zip(cluster.nodes.values(), spec.nodes, strict=True):
+            family_for(spec, said).check_ready(node.host, node.port)  # type: ignore[attr-defined]
+        cluster.primary()
+    except HarnessError:
+        return False
+    return True
+
+
+def targets_of(name: str, aim: str, world: TestWorld) -> list[str]:
+    found = resolve(aim, FAULTS.load(name).acts_on, world, random.Random(0))
+    assert found
+    return found
+
+
+def shows_and_heals(
+    world: TestWorld, name: str, params: dict[str, Any], targets: list[str]
+) -> None:
+    fault = make(name, params)
+    reason = fault.can(world)
+    if reason:
+        pytest.skip(reason)
+    fault.inject(world, targets)
+    try:
+        evidence = fault.evidence(world, targets)
+    finally:
+        fault.heal(world, targets)
+    assert evidence.bit, evidence.says
+    assert set(evidence.facts) == set(targets)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [v for v in possible_variants(*HERE) if v[0] not in ELSEWHERE]
+)
+def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
+    if name.startswith("worker-clock") and build.why_not():
+        pytest.skip(build.why_not() or "")
+    aim = CLIENTS[FAULTS.load(name).acts_on]
+    shows_and_heals(world, name, params, targets_of(name, aim, world))
+
+
+@pytest.mark.parametrize(("name", "params"), BETWEEN)
+def test_it_shows_on_a_link_between_members(
+    world: TestWorld, name: str, params: dict[str, Any]
+) -> None:
+    targets = resolve(PEERS, "link", world, random.Random(0))
+    assert targets == ["etcd1-etcd2"]
+    shows_and_heals(world, name, params, targets)
+
+
+@pytest.mark.parametrize("name", ["node-kill", "node-pause", "node-restart", "sever"])
+def test_many_at_once(world: TestWorld, name: str) -> None:
+    """Also all members: each is ready only when enough of the others are up again."""
+    shows_and_heals(world, name, {}, targets_of(name, MANY[FAULTS.load(name).acts_on], world))
+
+
+@pytest.mark.parametrize("name", [n for n in possible(LASTS, *HERE) if n not in ELSEWHERE])
+def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    acts_on = FAULTS.load(name).acts_on
+    targets = targets_of(name, PEERS if acts_on == "link" else CLIENTS[acts_on], world)
+    steps = fault.undo(world, targets)
+    fault.inject(world, targets)
+    undo_elsewhere(steps)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+
+
+@pytest.mark.parametrize("name", ["node-kill", "node-pause", "sever"])
+def test_a_leader_that_is_gone_is_followed_by_another(world: TestWorld, name: str) -> None:
+    leader = world.cluster.primary()
+    term = int(world.cluster.nodes[leader].facts()["term"])
+    if name == "sever":
+        targets = [link.name for link in world.cluster.links if leader in (link.src, link.dst)]
+    else:
+        targets = [leader]
+    fault = make(name)
+    fault.inject(world, targets)
+
+    def followed() -> bool:
+        try:
+            new = world.cluster.primary()
+        except HarnessError:
+            return False
+        return new != leader and int(world.cluster.nodes[new].facts()["term"]) > term
+
+    assert wait_until(followed, timeout_s=15)
+    fault.heal(world, targets)
+
+
+def test_a_flush_takes_every_key_and_leaves_the_revision(world: TestWorld) -> None:
+    node = world.cluster.nodes["etcd1"]
+    fault = make("flush")
+    fault.inject(world, ["etcd1"])
+    assert fault.evidence(world, ["etcd1"]).bit
+    assert node.facts()["keys"] == 0
