@@ -1,7 +1,8 @@
 """PostgreSQL's wire protocol, as much of it as a question and its answer need, on a bare socket.
 
     ask("127.0.0.1", 5432, "SELECT pg_is_in_recovery()")      # [["f"]]
-    python -m compose.families.pgwire 127.0.0.1 5432 RUN_ID "ALTER SYSTEM RESET ..."   # an undo step
+    ask("127.0.0.1", 5432, "SELECT %s::text", "it's")         # [["it's"]]
+    python -m compose.families.pgwire 127.0.0.1 5432 RUN_ID SQL...      # an undo step
 
 Why no driver: it would talk before it is asked to (settings, GSS, TLS), keep connections, and blur
 *silent*, *closed* and *refused*.  Here the start-up packet and the question go out together, so one
@@ -122,12 +123,14 @@ def ask(
     host: str,
     port: int,
     sql: str,
-    *,
+    *values: str,
     database: str = "postgres",
     timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS,
 ) -> Rows:
-    """One question on a connection of its own.  SqlError for an error answer (an AnsweredError),
-    HarnessError if there is no answer within ``timeout_ms``."""
+    """One question on a connection of its own; values stand for %s in it.  SqlError for an error
+    answer (an AnsweredError), HarnessError if there is no answer within ``timeout_ms``."""
+    if values:
+        sql %= tuple(quote(value) for value in values)
     try:
         with Connection(host, port, timeout_ms) as connection:
             return connection.ask(sql, database=database)

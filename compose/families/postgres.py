@@ -28,15 +28,14 @@ from typing import Any
 from compose.families import pgwire
 from compose.families.base import Family
 from harness.core import limits
-from harness.core.clock import NS_PER_S, MonotonicClock
+from harness.core.clock import MonotonicClock
 from harness.core.errors import AnsweredError, HarnessError
 from harness.core.protocols import ClockReading, Probe
 from harness.core.undo import Step, argv_step
 
 _CLOCK = MonotonicClock()
 _ROOT = Path(__file__).parents[2]
-_PROMOTE_TIMEOUT_MS = 15_000  # replays what it has, then writes a timeline; 0.2 s when idle
-_DURABLE_BYTES = 63  # a slot's name is an identifier
+_NAME_CHARS_MAX = 63  # of an identifier
 _FACTS = """
 SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
        extract(epoch FROM pg_postmaster_start_time()) AS run_id,
@@ -97,19 +96,19 @@ class PostgresFamily(Family):
 
     def leave_mark(self, host: str, port: int, mark: str) -> None:
         if self._is_standby(host, port):
-            slot = pgwire.quote(_slot(mark))
-            pgwire.ask(host, port, f"SELECT pg_create_physical_replication_slot({slot})")
+            sql = "SELECT pg_create_physical_replication_slot(%s)"
+            pgwire.ask(host, port, sql, _slot(mark))
         else:
-            row = pgwire.quote(mark)
-            pgwire.ask(host, port, f"INSERT INTO lockhavoc_mark VALUES ({row})")
+            pgwire.ask(host, port, "INSERT INTO lockhavoc_mark VALUES (%s)", mark)
 
     def has_mark(self, host: str, port: int, mark: str) -> bool:
-        row, slot = pgwire.quote(mark), pgwire.quote(_slot(mark))
         found = pgwire.ask(
             host,
             port,
-            f"SELECT FROM lockhavoc_mark WHERE name = {row} "
-            f"UNION ALL SELECT FROM pg_replication_slots WHERE slot_name = {slot}",
+            "SELECT FROM lockhavoc_mark WHERE name = %s "
+            "UNION ALL SELECT FROM pg_replication_slots WHERE slot_name = %s",
+            mark,
+            _slot(mark),
         )
         return bool(found)
 
@@ -126,20 +125,15 @@ class PostgresFamily(Family):
         return [argv_step(argv, env={"PYTHONPATH": str(_ROOT)})]
 
     def sessions(self, host: str, port: int, name: str) -> list[str]:
-        rows = pgwire.ask(
-            host,
-            port,
-            f"SELECT pid FROM pg_stat_activity WHERE application_name = {pgwire.quote(name)}",
-        )
+        sql = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
+        rows = pgwire.ask(host, port, sql, name)
         return [pid for (pid,) in rows]
 
     def end_session(self, host: str, port: int, identity: str) -> None:
         pgwire.ask(host, port, f"SELECT pg_terminate_backend({int(identity)})")
 
 
-def probe(
-    host: str, port: int, timeout_ms: int, call: str, *, database: str = "postgres"
-) -> Probe:
+def probe(host: str, port: int, timeout_ms: int, call: str, *, database: str = "postgres") -> Probe:
     """One echo: ``call`` and a fresh word, which must come back.  An error is an answer."""
     nonce = f"lockhavoc:{os.urandom(8).hex()}"
     try:
@@ -165,4 +159,4 @@ def probe(
 
 def _slot(mark: str) -> str:
     """A name for a replication slot: lower case letters, digits and underscores."""
-    return re.sub(r"[^a-z0-9_]", "_", mark.lower())[-_DURABLE_BYTES:]
+    return re.sub(r"[^a-z0-9_]", "_", mark.lower())[-_NAME_CHARS_MAX:]
