@@ -81,7 +81,7 @@ class Partition(BaseFault):
 
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]:
         # Aims may have moved on when it is injected, so the undo covers every link there is.
-        return [step for link in world.cluster.links for step in link.undo()]
+        return [step for link in world.cluster.links for step in link.undo("latency")]
 
     def inject(self, world: World, targets: Sequence[str]) -> None:
         cuts = self._plan(world, targets)

@@ -27,6 +27,7 @@ FAULTS = Registry(
         "node-restart-empty": "nemesis.node_restart_empty:NodeRestartEmpty",
         "partition": "nemesis.partition:Partition",
         "read-only": "nemesis.read_only:ReadOnly",
+        "session-expire": "nemesis.session_expire:SessionExpire",
         "sever": "nemesis.sever:Sever",
         "slow": "nemesis.slow:Slow",
         "worker-clock-jump": "nemesis.worker_clock_jump:WorkerClockJump",

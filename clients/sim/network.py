@@ -94,7 +94,7 @@ class SimLink:
         """Stops following a connection that has nothing left to deliver."""
         self.conns.pop(conn, None)
 
-    def undo(self) -> Sequence[Step]:
+    def undo(self, *kinds: str) -> Sequence[Step]:
         """Nothing outlives this process, so there is nothing to undo from another one."""
         return ()
 

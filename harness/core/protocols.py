@@ -160,8 +160,9 @@ class Link(Protocol):
     host: str
     port: int
 
-    def undo(self) -> Sequence[Step]:
-        """Steps that make the link clean from any process (remove toxics, enable)."""
+    def undo(self, *kinds: str) -> Sequence[Step]:
+        """Steps that make the link clean from any process: remove toxics (all, or of these kinds)
+        and enable."""
 
     def add_toxic(self, kind: str, direction: Direction, attributes: Mapping[str, Any]) -> None:
         """Adds a Toxiproxy toxic (latency, bandwidth, timeout, limit_data ...); at most one of a
@@ -194,6 +195,14 @@ class Sessional(Protocol):
 
     def end_session(self, link: Link, identity: str) -> None:
         """Ends one of them; nothing happens if it is gone."""
+
+
+@runtime_checkable
+class SessionKeeping(Protocol):
+    """Optional power of a ``Sessional`` node: its sessions outlive their connections."""
+
+    def has_session(self, identity: str) -> bool:
+        """Does the service still know that session, connected or not."""
 
 
 def session_name(port: int) -> str:

@@ -72,10 +72,10 @@ def kill_marked_step(mark: str) -> Step:
     return {"do": "kill-marked", "mark": mark}
 
 
-def http_step(method: str, url: str, body: Any = None) -> Step:
+def http_step(method: str, url: str, body: Any = None, *, wait_ms: int = 0) -> Step:
     """Calls a local HTTP API; 404 and a server that is gone count as done, one that does not
-    answer does not."""
-    return {"do": "http", "method": method, "url": url, "body": body}
+    answer does not.  wait_ms: before the call, for what the step before it set going."""
+    return {"do": "http", "method": method, "url": url, "body": body, "wait_ms": wait_ms}
 
 
 def resp_step(host: str, port: int, words: Sequence[str], *, run_id: str) -> Step:
@@ -174,6 +174,7 @@ def _kill_marked(step: Step) -> str:
 
 def _http(step: Step) -> str:
     method, url = step["method"], step["url"]
+    time.sleep(step.get("wait_ms", 0) / 1000)
     body = None if step.get("body") is None else json.dumps(step["body"]).encode()
     if not url.startswith(("http://127.0.0.1:", "http://localhost:")):
         raise HarnessError(f"undo step calls {url!r}, which is not on loopback")

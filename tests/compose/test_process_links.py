@@ -98,6 +98,28 @@ def test_bytes_of_a_client_that_gave_up_arrive_late_all_the_same(
     eventually(lambda: ask(cluster, "EXISTS", "late") == "1")
 
 
+@pytest.mark.parametrize("kind", ["latency", "bandwidth"])
+@pytest.mark.parametrize("by_undo", [False, True])
+def test_what_is_held_for_a_reader_that_is_gone_does_not_hang_the_removal(
+    cluster: ProcessCluster, link: Link, kind: str, by_undo: bool
+) -> None:
+    """Toxiproxy deadlocks if such a toxic is just deleted (compose/links.py, LETS_GO)."""
+    held = {"latency": HELD, "bandwidth": {"rate": 0}}[kind]
+    connection = connect(link)
+    connection.sendall(b"SUBSCRIBE news\r\n")
+    assert b"subscribe" in connection.recv(100)
+    link.add_toxic(kind, "downstream", held)
+    for number in range(20):
+        assert ask(cluster, "PUBLISH", "news", str(number)) == "1"
+    connection.close()
+    if by_undo:
+        undo_elsewhere(list(link.undo()))
+    else:
+        link.remove_toxic(kind, "downstream")
+    assert link.toxics() == []
+    assert link.probe(1000).outcome == "answered"
+
+
 def test_timeout_throws_bytes_away_and_its_removal_closes(
     cluster: ProcessCluster, link: Link
 ) -> None:
