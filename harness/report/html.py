@@ -88,7 +88,7 @@ def html(
         replay=replay_line(report) if report.replay else "",
         pictures=_pictures(data.marks),
         meta=data.meta,
-        blocks=[*blocks, ("detail", base64_text(data.detail))],
+        blocks=[*blocks, ("names", base64_text(data.names))],
     )
 
 

@@ -2,7 +2,7 @@
 
     data = timeline(report, history, context, nodes=["redis1"])
     data.meta      # small, JSON; times in ms since the start of the run
-    data.blocks    # "ops", "holds", "writes": columns.Block;  data.detail: squeezed JSON
+    data.blocks    # "ops", "holds", "writes", "detail": columns.Block;  data.names: squeezed JSON
 
 Rows are workers, not processes: a worker goes on under a new process number after an unknown
 outcome.  Columns are sorted by their start, so that the page finds a window by bisection.
@@ -13,6 +13,7 @@ as two halves.  Strings from outside go through escape.py here; the page sets th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ OK, FAIL, INFO, OPEN = 0, 1, 2, 3
 NOBODY = 255
 _NEAR = 40  # operations kept on either side of an anomaly, where not all keep their details
 _TEXT_MAX = 80
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,80}")  # nothing to escape or mask; most names are so
 _BELIEVED, _LEASED, _ENDLESS = 1, 2, 4
 
 
@@ -42,7 +44,7 @@ class Timeline(msgspec.Struct, kw_only=True):
 
     meta: dict[str, Any]
     blocks: dict[str, Block]
-    detail: str
+    names: str
     marks: list[Mark]
     bars: list[Bar]
     writes: list[Write]
@@ -101,12 +103,13 @@ def timeline(
         "holds": _hold_block(found, row_of, keys, unit, end_ns),
         "writes": _write_block(writes, row_of, keys, unit),
     }
+    blocks["detail"], detail_names = _details(history.intervals(), told)
     meta["keys"] = keys.table
     meta["layouts"] = {name: block.layout for name, block in blocks.items()}
     return Timeline(
         meta=meta,
         blocks=blocks,
-        detail=_details(history.intervals(), told),
+        names=detail_names,
         marks=told,
         bars=found,
         writes=writes,
@@ -117,6 +120,9 @@ def timeline(
 
 def short(text: object) -> str:
     """A string from outside, harmless and not endless."""
+    text = str(text)
+    if _PLAIN.fullmatch(text):
+        return text
     text = safe(text)
     return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
 
@@ -306,10 +312,11 @@ def _focus(told: Sequence[Mark], faults: Sequence[FaultWindow], end_ns: int) -> 
     return [0.0, ms(end_ns)] if end - start > 0.6 * end_ns else [ms(start), ms(end)]
 
 
-def _details(intervals: Sequence[Interval], told: Sequence[Mark]) -> str:
-    """What a tooltip says of an operation besides its columns, as squeezed JSON of columns.
+def _details(intervals: Sequence[Interval], told: Sequence[Mark]) -> tuple[Block, str]:
+    """What a tooltip says of an operation besides its columns: a block, and its names as squeezed
+    JSON.
 
-    With more operations than REPORT_DETAIL_OPS_MAX only those near anomalies are kept; ``places``
+    With more operations than REPORT_DETAIL_OPS_MAX only those near anomalies are kept; ``place``
     names them then.
     """
     keep: Sequence[int] = range(len(intervals))
@@ -320,21 +327,26 @@ def _details(intervals: Sequence[Interval], told: Sequence[Mark]) -> str:
             if id(op) in named:
                 near.update(range(max(0, place - _NEAR), min(len(intervals), place + _NEAR + 1)))
         keep = sorted(near)
-    keys, errors, holds = Names(1 << 30), Names(1 << 30), []
-    columns_of: dict[str, list[Any]] = {"key": [], "error": [], "process": [], "events": []}
+    names = {name: Names(1 << 30) for name in ("key", "error", "process", "hold")}
+    key_of, error_of, process_of, hold_of = names.values()
+    column: dict[str, list[int]] = {name: [] for name in (*names, "event", "answer")}
+    keys, errors, processes, holds, events, answers = column.values()
     for place in keep:
         op = intervals[place]
         invoke, done = op.invoke, op.complete
-        columns_of["key"].append(keys(invoke.key))
-        columns_of["error"].append(errors(None if done is None else done.error))
-        columns_of["process"].append(invoke.process)
-        columns_of["events"] += [invoke.index - place, 0 if done is None else done.index - place]
-        hold = op.field("hold")
-        holds.append("" if hold is None else short(hold))
-    document = {**columns_of, "hold": holds, "keys": keys.table, "errors": errors.table}
+        keys.append(key_of(invoke.key))
+        errors.append(error_of(None if done is None else done.error))
+        processes.append(process_of(invoke.process))
+        holds.append(hold_of(op.field("hold")))
+        events.append(invoke.index)
+        # Counted from its invoke; 0 is "never answered".
+        answers.append(0 if done is None else max(0, done.index - invoke.index))
+    packed = {name: columns.words(values) for name, values in column.items()}
+    packed["event"] = columns.delta(events)
     if len(keep) < len(intervals):
-        document["places"] = list(keep)
-    return columns.squeeze(msgspec.json.encode(document))
+        packed["place"] = columns.delta(keep)
+    tables = {name: table.table for name, table in names.items()}
+    return columns.pack(packed), columns.squeeze(msgspec.json.encode(tables))
 
 
 __all__ = ["STALE", "Timeline", "is_worker", "ms", "node_of", "short", "timeline"]

@@ -36,4 +36,10 @@
     for (let i = 0; i < column.length; i++) { sum += column[i]; out[i] = sum * unit; }
     return out;
   };
+  /* Times in ms that a column counts from other times. */
+  LH.plus = (times, column, unit) => {
+    const out = new Float64Array(times.length);
+    for (let i = 0; i < out.length; i++) out[i] = times[i] + column[i] * unit;
+    return out;
+  };
 })();

@@ -1,7 +1,7 @@
 /* Latency of each operation (own canvas), quantiles and rate (uPlot); all follow the timeline. */
 "use strict";
 (() => {
-  const LEFT = 118, RIGHT = 10, FOOT = 20, HEIGHT = 240;
+  const MANY = 50000, PARTS = 2048, LEFT = 118, RIGHT = 10, FOOT = 20, HEIGHT = 240;
   const LEVELS = 160, LOWEST = 1e-3, DECADES = 8; // 1 us to 100 s, 20 levels a decade
   const level = (ms) => Math.max(0, Math.min(LEVELS - 1, (Math.log10(Math.max(ms, LOWEST)) + 3) / DECADES * LEVELS | 0));
   const levelMs = (l) => 10 ** ((l + .5) / LEVELS * DECADES - 3);
@@ -36,7 +36,7 @@
 
   LH.makePlots = (data, timeline) => {
     const { meta, ops } = data, end = timeline.end, canvas = document.getElementById("scatter");
-    const sums = summarise(data, end);
+    const sums = summarise(data, end), dots = LH.layer();
     let lowest = Infinity, highest = 0;
     for (let i = 0; i < ops.start.length; i++) {
       const d = ops.end[i] - ops.start[i];
@@ -45,6 +45,17 @@
     }
     lowest = 10 ** Math.floor(Math.log10(Math.max(LOWEST, Math.min(lowest, highest || 1))));
     highest = 10 ** Math.ceil(Math.log10(Math.max(lowest * 10, highest)));
+
+    /* Counts by part of the run and cell of latency, for views of very many operations. */
+    let kept = null;
+    const spread = (levels, rowOf) => {
+      const found = [0, 1, 2].map(() => new Uint16Array(PARTS * levels));
+      for (let i = 0; i < ops.start.length; i++) {
+        const part = Math.max(0, Math.min(PARTS - 1, ops.start[i] / end * PARTS | 0));
+        found[Math.min(2, ops.kind[i] & 3)][part * levels + rowOf(ops.end[i] - ops.start[i])]++;
+      }
+      return found;
+    };
 
     /* One dot for each occupied cell, in the colour of most of its operations. */
     const scatter = () => {
@@ -68,22 +79,32 @@
       const step = LH.niceStep(t1 - t0, Math.max(3, w / 130));
       g.textAlign = "center";
       for (let t = Math.ceil(t0 / step) * step; t <= t1; t += step) g.fillText(LH.time(t, step), Math.min(LEFT + (t - t0) * scale, LEFT + w - 22), HEIGHT - FOOT / 2);
-      const cells = [0, 1, 2].map(() => new Uint16Array(columns * levels)), marked = [];
-      for (let i = lo; i < hi; i++) {
+      dots.begin(wide, HEIGHT);
+      const cells = [0, 1, 2].map(() => new Uint32Array(columns * levels)), marked = [];
+      const coarse = hi - lo > MANY && end / PARTS * scale <= CELL;
+      if (coarse) {
+        kept = kept || spread(levels, (d) => Math.max(0, Math.min(levels - 1, (y(d) - 6) / CELL | 0)));
+        for (let part = Math.max(0, t0 / end * PARTS | 0); part < Math.min(PARTS, Math.ceil(t1 / end * PARTS)); part++) {
+          const column = ((part + .5) * end / PARTS - t0) * scale / CELL | 0;
+          if (column < 0 || column >= columns) continue;
+          for (let c = 0; c < 3; c++) for (let row = 0; row < levels; row++) cells[c][column * levels + row] += kept[c][part * levels + row];
+        }
+      }
+      for (let i = coarse ? hi : lo; i < hi; i++) {
         const outcome = Math.min(2, ops.kind[i] & 3), d = ops.end[i] - ops.start[i];
         const column = (ops.start[i] - t0) * scale / CELL | 0, row = Math.max(0, Math.min(levels - 1, (y(d) - 6) / CELL | 0)), at = column * levels + row;
-        if (cells[outcome][at] < 65535) cells[outcome][at]++;
+        cells[outcome][at]++;
         if (outcome && marked.length < 1501) marked.push(i);
       }
       const tints = [colours.hold, colours.fail, colours.info];
       for (let c = 0; c < 3; c++) {
-        g.fillStyle = tints[c];
         for (let at = 0; at < columns * levels; at++) {
           const n = cells[c][at];
-          if (n && n >= cells[0][at] && n >= cells[1][at] && n >= cells[2][at]) g.fillRect(LEFT + (at / levels | 0) * CELL, 6 + at % levels * CELL, CELL, CELL);
+          if (n && n >= cells[0][at] && n >= cells[1][at] && n >= cells[2][at]) dots.put(LEFT + (at / levels | 0) * CELL, 6 + at % levels * CELL, CELL, CELL, tints[c], 1);
         }
       }
-      if (marked.length < 1501) for (const i of marked) {
+      dots.flush(g);
+      if (!coarse && marked.length < 1501) for (const i of marked) {
         const info = (ops.kind[i] & 3) > 1;
         g.fillStyle = info ? colours.info : colours.fail; g.font = "9px system-ui, 'DejaVu Sans', sans-serif";
         g.fillText(info ? "◆" : "▲", LEFT + (ops.start[i] - t0) * scale, y(ops.end[i] - ops.start[i]));

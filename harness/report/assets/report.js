@@ -5,19 +5,24 @@
   const meta = JSON.parse($("meta").textContent), unit = meta.unit_ms;
   const [ops, holds, writes] = await Promise.all(["ops", "holds", "writes"].map((name) => LH.columns(name, meta.layouts[name])));
   ops.start = LH.sums(ops.start, unit);
-  ops.end = ops.start.map((start, i) => start + ops.last[i] * unit);
-  const granted = LH.sums(holds.granted, unit), after = (column) => granted.map((t, i) => t + column[i] * unit);
+  ops.end = LH.plus(ops.start, ops.last, unit);
+  const granted = LH.sums(holds.granted, unit);
   holds.granted = granted;
-  holds.asked = granted.map((t, i) => t - holds.asked[i] * unit);
-  for (const name of ["believed", "lease", "sure", "latest"]) holds[name] = after(holds[name]);
-  holds.reach = holds.believed.map((t, i) => Math.max(t, holds.latest[i]));
-  holds.token = granted.map((t, i) => holds.high[i] * 4294967296 + holds.low[i] - 1);
+  holds.asked = LH.plus(granted, holds.asked, -unit);
+  for (const name of ["believed", "lease", "sure", "latest"]) holds[name] = LH.plus(granted, holds[name], unit);
+  holds.reach = new Float64Array(granted.length);
+  holds.token = new Float64Array(granted.length);
+  for (let i = 0; i < granted.length; i++) {
+    holds.reach[i] = Math.max(holds.believed[i], holds.latest[i]);
+    holds.token[i] = holds.high[i] * 4294967296 + holds.low[i] - 1;
+  }
   writes.time = LH.sums(writes.time, unit);
 
   /* Rows of locks: those in trouble first, a few at most. */
   const bad = new Set(meta.overlaps.map((o) => o[4])), held = [...new Set(holds.key)];
   const shownKeys = held.sort((a, b) => bad.has(b) - bad.has(a) || a - b).slice(0, 8);
-  holds.keyRow = holds.key.map((k) => shownKeys.indexOf(k) < 0 ? 65535 : shownKeys.indexOf(k));
+  const rowOfKey = new Map(shownKeys.map((k, place) => [k, place]));
+  holds.keyRow = holds.key.map((k) => rowOfKey.get(k) ?? 65535);
   const placed = meta.anomalies.filter((one) => one.placed).sort((a, b) => a.end - b.end || a.number - b.number);
   placed.forEach((one, place) => { one.place = place; });
   for (const fault of meta.faults) fault.workers = fault.targets.map((target) => target.split("-")[0]);
@@ -41,21 +46,26 @@
     $("now").textContent = `Anomaly ${one.number} of ${meta.anomalies.length}, ${one.checker}, ${one.kind}: ${one.says}`;
   };
   let detail = null;
-  const details = async () => {
-    if (!detail) {
-      detail = LH.inflate("block-detail").then((raw) => JSON.parse(new TextDecoder().decode(raw)));
-      detail = detail.then((d) => { d.at = d.places ? new Map(d.places.map((p, k) => [p, k])) : null; return d; });
-    }
+  const details = () => {
+    const read = async () => {
+      const [d, raw] = await Promise.all([LH.columns("detail", meta.layouts.detail), LH.inflate("block-names")]);
+      d.event = LH.sums(d.event, 1);
+      d.places = d.place ? new Map(Array.from(LH.sums(d.place, 1), (p, k) => [p, k])) : null;
+      d.names = JSON.parse(new TextDecoder().decode(raw));
+      return d;
+    };
+    detail = detail || read();
     return detail;
   };
   const opText = async (i) => {
     const text = [`${meta.functions[ops.kind[i] >> 2]} by ${name(ops.row[i])}: ${outcomes[ops.kind[i] & 3]}`,
       `${ms(ops.start[i])} to ${ms(ops.end[i])}, ${ms(ops.end[i] - ops.start[i])} long`];
-    const d = await details(), k = d.at ? d.at.get(i) : i;
+    const d = await details(), k = d.places ? d.places.get(i) : i;
     if (k === undefined) return [...text, "more in history.jsonl"].join("\n");
-    const more = [d.keys[d.key[k]] && `key ${d.keys[d.key[k]]}`, d.hold[k] && `hold ${d.hold[k]}`, `process ${d.process[k]}`, d.errors[d.error[k]]].filter(Boolean);
-    const events = [d.events[2 * k] + i, d.events[2 * k + 1] + i];
-    return [...text, more.join(", "), `events ${(ops.kind[i] & 3) === 3 ? events[0] : events.join(", ")}`].join("\n");
+    const word = (what) => d.names[what][d[what][k]];
+    const more = [word("key") && `key ${word("key")}`, word("hold") && `hold ${word("hold")}`, `process ${word("process")}`, word("error")].filter(Boolean);
+    const events = d.answer[k] ? `events ${d.event[k]}, ${d.event[k] + d.answer[k]}` : `event ${d.event[k]}`;
+    return [...text, more.join(", "), events].join("\n");
   };
   const holdText = (i) => {
     const lines = [`${name(holds.row[i])} and lock ${meta.keys[holds.key[i]] || ""}${holds.token[i] >= 0 ? `, token ${holds.token[i]}` : ""}`,

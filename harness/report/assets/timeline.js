@@ -21,8 +21,9 @@
     const small = document.getElementById("overview");
     const end = Math.max(meta.end_ms, meta.unit_ms), listeners = [];
     const size = SIZES.find(([max]) => meta.rows.length <= max)[1];
-    const acquires = new Set(meta.acquires);
-    const view = { t0: meta.focus[0], t1: meta.focus[1], x0: LEFT, width: 0, scale: 0 };
+    const waits = new Uint8Array(64);
+    for (const place of meta.acquires) waits[place] = 1;
+    const view = { t0: meta.focus[0], t1: meta.focus[1], x0: LEFT, width: 0, scale: 0, whole: end };
     let colours = {}, key = -1, focused = -1, rows = [], height = 0, painted = 0;
 
     const opRows = LH.byRow(ops.row, ops.start, ops.end, meta.rows.length);
@@ -99,9 +100,9 @@
     const lease = (g, index, y, h, tint) => {
       const near = (i) => (holds.flags[i] & LEASED && shows(holds.key[i]) ? 0 : -1);
       g.globalAlpha = .35;
-      LH.paintLane(g, view, index, holds.sure, holds.latest, y, h, [tint], near);
+      LH.paintLane(g, view, index, holds.sure, holds.latest, y, h, [tint], near, "latest");
       g.globalAlpha = 1;
-      LH.paintLane(g, view, index, holds.lease, holds.sure, y, h, [tint], near);
+      LH.paintLane(g, view, index, holds.lease, holds.sure, y, h, [tint], near, "sure");
     };
     const eachHold = (index, limit, visit) => {
       const [lo, hi] = LH.range(index, holds.granted, view.t0, view.t1);
@@ -110,13 +111,13 @@
     };
     const worker = (g, row) => {
       const marks = [], [oy, oh] = size.ops, [hy, hh] = size.hold, [ly, lh] = size.lease;
-      LH.paintLane(g, view, opRows[row.place], ops.start, ops.end, row.y + oy, oh, [colours.wait, colours.op, colours.info], (i) => {
+      LH.paintLane(g, view, opRows[row.place], ops.start, ops.end, row.y + oy, oh, [colours.wait, colours.op, colours.info], (i) => { // place of a colour
         const outcome = ops.kind[i] & 3;
         if (outcome && marks.length <= GLYPHS) marks.push(i);
-        return outcome >= INFO ? 2 : acquires.has(ops.kind[i] >> 2) ? 0 : 1;
-      });
+        return outcome >= INFO ? 2 : waits[ops.kind[i] >> 2] ? 0 : 1;
+      }, "ops");
       LH.paintLane(g, view, holdRows[row.place], holds.granted, holds.believed, row.y + hy, hh, [colours.hold],
-        (i) => (holds.flags[i] & BELIEVED && shows(holds.key[i]) ? 0 : -1));
+        (i) => (holds.flags[i] & BELIEVED && shows(holds.key[i]) ? 0 : -1), "belief");
       lease(g, holdRows[row.place], row.y + ly, lh, colours.lease);
       clip(g);
       eachHold(holdRows[row.place], 4000, (i) => {
@@ -231,8 +232,10 @@
       view.width = Math.max(100, chart.clientWidth - LEFT - RIGHT) | 0;
       view.scale = view.width / (view.t1 - view.t0);
       const g = LH.fit(canvas, chart.clientWidth, height);
+      LH.dots.begin(chart.clientWidth, height);
       axis(g); bands(g);
       for (const row of rows) { PAINT[row.kind](g, row); label(g, row); }
+      LH.dots.flush(g);
       clip(g); red(g); stale(g); outline(g); g.restore();
       overview();
       for (const listener of listeners) listener(view);
@@ -311,7 +314,8 @@
       view, show, zoom, pan, focus, step, find, paint, later, theme, x, timeAt, end, LEFT,
       onView: (listener) => listeners.push(listener),
       rows: () => rows, size, colours: () => colours, lastPaint: () => painted,
-      focused: () => focused, setKey: (k) => { key = k; layout(); later(); },
+      focused: () => focused,
+      setKey: (k) => { key = k; for (const one of holdRows) one.kept = null; layout(); later(); },
       ENDLESS, OPEN, INFO, FAIL, BELIEVED, LEASED, STALE, REFUSED,
     };
   };
