@@ -32,6 +32,8 @@ from harness.core.protocols import ClockReading, Status, WorkerHandle
 from harness.core.undo import (
     MARK_VARIABLE,
     Step,
+    catches_signal,
+    process_name,
     process_start_ticks,
     process_state,
     signal_step,
@@ -39,6 +41,7 @@ from harness.core.undo import (
 from harness.worker_clock import WorkerClock
 
 READ_BYTES = 1 << 16
+BLOCKED = "lh-blocked"  # what a worker calls itself while its main thread is blocked
 
 
 class ProcessWorker:
@@ -90,6 +93,26 @@ class ProcessWorker:
 
     def undo_pause(self) -> Sequence[Step]:
         return [signal_step(self.pid, "CONT")]
+
+    def block(self) -> None:
+        """SIGUSR2, if the worker takes it (docs/reference/worker-protocol.md)."""
+        if not catches_signal(self.pid, signal.SIGUSR2):
+            raise HarnessError(
+                f"{self.name} does not catch SIGUSR2, which asks a worker to block its main thread"
+            )
+        os.kill(self.pid, signal.SIGUSR2)
+
+    def unblock(self) -> None:
+        if catches_signal(self.pid, signal.SIGUSR1):
+            os.kill(self.pid, signal.SIGUSR1)
+
+    def is_blocked(self) -> bool:
+        return process_name(self.pid) == BLOCKED
+
+    def undo_block(self) -> Sequence[Step]:
+        if not catches_signal(self.pid, signal.SIGUSR1):
+            return []  # it would be killed by it, and is never blocked
+        return [signal_step(self.pid, "USR1")]
 
     def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
         self.skew.file().set(offset_ns=offset_ns, rate_ppm=rate_ppm)

@@ -33,6 +33,7 @@ import time  # noqa: E402
 import traceback  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+from clients.worker import block  # noqa: E402
 from clients.worker.adapter import powers  # noqa: E402
 from clients.worker.channel import (  # noqa: E402
     READ_BYTES,
@@ -61,6 +62,7 @@ def main(argv: Sequence[str]) -> None:
     args = _parse(argv)
     channel = take_stdio()
     guard(channel.requests_fd)
+    block.install()
     try:
         client = load(args.adapter, dict(args.adapter_arg))
     except Exception as error:

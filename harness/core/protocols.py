@@ -90,6 +90,21 @@ class Markable(Protocol):
 
 
 @runtime_checkable
+class OwnDisk(Protocol):
+    """Optional power of a node: a mark beside its data, which no other server can give back.
+
+    replicated: lost data come back from the others, so that only such a mark proves a loss.
+    """
+
+    @property
+    def replicated(self) -> bool: ...
+
+    def leave_own_mark(self, mark: str) -> None: ...
+
+    def has_own_mark(self, mark: str) -> bool: ...
+
+
+@runtime_checkable
 class Commandable(Protocol):
     """Optional power of a node: it carries out commands of its own tongue, past every proxy."""
 
@@ -99,6 +114,17 @@ class Commandable(Protocol):
 
     def undo_command(self, *words: str) -> Sequence[Step]:
         """Steps that carry the command out from any process, on this start of the server only."""
+
+
+@runtime_checkable
+class Promotable(Protocol):
+    """Optional power of a node: a replica can be made a primary, whatever the old one thinks."""
+
+    def promote(self) -> None:
+        """Returns when it is the primary; HarnessError if it is no replica or does not become it.
+
+        Its facts then say so: ``role`` and a higher ``term``; ``lsn`` (how much log it has) tells
+        who is behind."""
 
 
 @runtime_checkable
@@ -141,6 +167,22 @@ class Skewable(Protocol):
 
     def undo_clock(self) -> Sequence[Step]:
         """Steps that give it the true time from any process."""
+
+
+@runtime_checkable
+class Blockable(Protocol):
+    """Optional power of a worker: its main thread can be blocked while other threads run on."""
+
+    def block(self) -> None:
+        """HarnessError if the worker does not take the signal."""
+
+    def unblock(self) -> None:
+        """Nothing happens if it is not blocked."""
+
+    def is_blocked(self) -> bool:
+        """As the worker itself shows it."""
+
+    def undo_block(self) -> Sequence[Step]: ...
 
 
 @runtime_checkable

@@ -41,6 +41,24 @@ def process_state(pid: int) -> str | None:
     return None if fields is None else fields[0]
 
 
+def process_name(pid: int) -> str | None:
+    """What the process calls itself (proc(5), comm), or None if there is none."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def catches_signal(pid: int, number: int) -> bool:
+    """True if the process lives and has a handler for this signal (proc(5), status, SigCgt)."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    caught = next((line.split()[1] for line in text.splitlines() if line.startswith("SigCgt")), "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
 def _stat_fields(pid: int) -> list[str] | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

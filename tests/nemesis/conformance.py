@@ -40,7 +40,7 @@ WITH_TOXICS = [name for name in LINKS if name != "sever"]
 CONFIGS = [name for name in FAULTS if issubclass(FAULTS.load(name), ConfigFault)]
 # What goes on until it is undone; the others are over when they have happened.
 CLOCKS = [name for name in FAULTS if issubclass(FAULTS.load(name), ClockFault)]
-LASTS = [*LINKS, *CONFIGS, *CLOCKS, "worker-pause", "node-pause", "blackhole"]
+LASTS = [*LINKS, *CONFIGS, *CLOCKS, "worker-pause", "worker-block-loop", "node-pause", "blackhole"]
 
 
 def possible(names: Iterable[str], runtime: str, backend: str) -> list[str]:

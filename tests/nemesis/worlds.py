@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from clients.sim.connection import SimConn
 from clients.sim.network import SimLink
 from compose.process_runtime import ProcessCluster
+from compose.waiting import wait_until
 from harness.core.clock import Clock, MonotonicClock, ms
 from harness.core.protocols import Cluster, View, WorkerHandle, session_name
-from harness.core.undo import kill_marked_step, perform
+from harness.core.undo import catches_signal, kill_marked_step, perform
 from harness.registries import has_peers
-from harness.workers import ProcessPool
+from harness.workers import ProcessPool, ProcessWorker
 from nemesis.clockshim import build
 from tests.compose.local import cluster_up, need
 
 # Stands for a client: waits for input for ever.  Faults on workers look at the process alone.
-IDLE = ["cat"]
+IDLE = [
+    sys.executable,
+    "-c",
+    "import sys; from clients.worker import block; block.install(); sys.stdin.read()",
+]
 
 
 @dataclass
@@ -73,6 +81,10 @@ def worker_processes(
     thread = threading.Thread(target=loop, daemon=True)
     thread.start()
     try:
+        for worker in pool.handles:
+            assert isinstance(worker, ProcessWorker)
+            ready = partial(catches_signal, worker.pid, signal.SIGUSR2)
+            assert argv is not IDLE or wait_until(ready, timeout_s=10)
         yield pool.handles
     finally:
         stop.set()
