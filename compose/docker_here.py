@@ -77,14 +77,19 @@ def engine_reason() -> str | None:
     reason = no_engine()
     if reason:
         return reason
-    version = compose_version()
+    found, answer = ask("compose", "version", "--short")
+    version = _version(answer) if found else None
     if version is None:
-        return f"the docker client has no Compose v2 plugin: {ENGINE_FIX}"
+        return f"the docker client has no Compose v2 plugin ({answer}): {ENGINE_FIX}"
     if version < COMPOSE_MIN:
         have, need = (".".join(map(str, pair)) for pair in (version, COMPOSE_MIN))
         return f"Compose {have} is too old, {need} or newer is needed: {ENGINE_FIX}"
-    if not ask("buildx", "version")[0]:
-        return f"the docker client has no buildx plugin, which builds the images: {ENGINE_FIX}"
+    found, answer = ask("buildx", "version")
+    if not found:
+        return (
+            f"the docker client has no buildx plugin, which builds the images ({answer}):"
+            f" {ENGINE_FIX}"
+        )
     if importlib.util.find_spec("docker") is None:
         return "the Python package 'docker' is missing: pip install 'lockhavoc[docker]'"
     return None
@@ -93,5 +98,9 @@ def engine_reason() -> str | None:
 def compose_version() -> tuple[int, int] | None:
     """(major, minor) of the Compose plugin, or None if there is none."""
     found, answer = ask("compose", "version", "--short")
-    match = re.match(r"v?(\d+)\.(\d+)", answer) if found else None
+    return _version(answer) if found else None
+
+
+def _version(text: str) -> tuple[int, int] | None:
+    match = re.match(r"v?(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else None

@@ -119,7 +119,7 @@ class DockerRuntime:
         self.clock_shim: Path | None = None  # protocols.ClockShimmed
 
     def can(self, backend: str) -> str | None:
-        """Answers within about 2 s; looks at Engine, plugins and images."""
+        """Looks at Engine, plugins and images; a fraction of a second on an idle machine."""
         spec: BackendSpec = BACKENDS.load(backend)
         reason = engine_reason()
         if reason:
