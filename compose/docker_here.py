@@ -77,14 +77,15 @@ def engine_reason() -> str | None:
     reason = no_engine()
     if reason:
         return reason
-    found, answer = ask("compose", "version", "--short")
+    plugin_s = limits.PLUGIN_ANSWER_TIMEOUT_S
+    found, answer = ask("compose", "version", "--short", timeout_s=plugin_s)
     version = _version(answer) if found else None
     if version is None:
         return f"the docker client has no Compose v2 plugin ({answer}): {ENGINE_FIX}"
     if version < COMPOSE_MIN:
         have, need = (".".join(map(str, pair)) for pair in (version, COMPOSE_MIN))
         return f"Compose {have} is too old, {need} or newer is needed: {ENGINE_FIX}"
-    found, answer = ask("buildx", "version")
+    found, answer = ask("buildx", "version", timeout_s=plugin_s)
     if not found:
         return (
             f"the docker client has no buildx plugin, which builds the images ({answer}):"
