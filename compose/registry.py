@@ -25,6 +25,7 @@ BACKENDS = Registry(
     "backend",
     {
         "etcd3": "compose.backends.etcd3:ETCD3",
+        "postgres-ha": "compose.backends.postgres_ha:POSTGRES_HA",
         "postgres1": "compose.backends.postgres1:POSTGRES1",
         "redis-single": "compose.backends.redis_single:REDIS_SINGLE",
         "redis-sentinel": "compose.backends.redis_sentinel:REDIS_SENTINEL",

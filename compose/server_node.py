@@ -52,6 +52,12 @@ class ServerNode:
     def end_session(self, link: Link, identity: str) -> None:
         self.family.end_session(self.host, self.port, identity)
 
+    def promote(self) -> None:
+        self.family.promote(self.host, self.port)
+
+    def has_session(self, identity: str) -> bool:
+        return self.family.has_session(self.host, self.port, identity)
+
     def set_clock(self, *, offset_ns: int, rate_ppm: int) -> None:
         self._skew().set(offset_ns=offset_ns, rate_ppm=rate_ppm)
 

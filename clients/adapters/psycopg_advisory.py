@@ -20,6 +20,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from psycopg import errors
+
 from clients.adapters import psycopg_common as common
 from clients.worker.adapter import Grant, Lease, Refused, Unknown
 
@@ -62,7 +64,7 @@ class PsycopgAdvisory:
     def _token(self, number: int) -> int:
         try:
             return int(self._ask(f"SELECT nextval('{common.FENCE}')"))
-        except common.errors.ReadOnlySqlTransaction as error:
+        except errors.ReadOnlySqlTransaction as error:
             # No token, no grant; if the unlock fails too, nobody knows.
             if self._ask("SELECT pg_advisory_unlock(%s)", number) is not True:
                 raise Unknown(f"{error}; then the unlock found no lock") from error

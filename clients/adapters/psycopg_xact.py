@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+
 from clients.adapters import psycopg_common as common
 from clients.worker.adapter import Grant, Lease, Refused
 
@@ -52,7 +54,7 @@ class PsycopgXact:
             if not got:
                 raise Refused("busy")
             token = int(self._ask(f"SELECT nextval('{common.FENCE}')"))
-        except (Refused, common.psycopg.Error):
+        except (Refused, psycopg.Error):
             # On a connection that broke it raises too, and then nobody knows.
             self._ask("ROLLBACK")
             raise

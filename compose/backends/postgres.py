@@ -39,7 +39,6 @@ def postgres_server_args(options: Mapping[str, str]) -> Sequence[str]:
         "jit": "off",  # a thread and 100 MB for questions that take a millisecond
         "shared_buffers": "32MB",
         "max_connections": "300",  # workers and their sessions of unknown fate
-        "max_replication_slots": "200",  # a standby keeps the harness' marks in them
         "wal_keep_size": "256MB",  # a standby that was cut off for a while may come back
         "track_functions": "pl",  # counts echoes on a standby
         "idle_session_timeout": options["idle_session_timeout_ms"],

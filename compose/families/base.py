@@ -29,6 +29,8 @@ class Family(ABC):
     """One kind of server.  ``name`` as in ``BackendSpec.family`` and in the faults' tables."""
 
     name: ClassVar[str]
+    # Does a server get lost data back from the others?  (``protocols.OwnDisk``)
+    replicated: ClassVar[bool] = False
 
     @abstractmethod
     def probe(self, host: str, port: int, timeout_ms: int) -> Probe:
@@ -41,7 +43,9 @@ class Family(ABC):
         """What the server says of itself: at least ``role`` (primary | replica | member; the
         leader of a quorum is its primary), ``server`` and ``version``; ``run_id`` (another one
         after each start), ``term`` (of a leader), ``echoes``, ``commands``, ``keys``,
-        ``persistent``, ``uptime_s`` where it knows them.  HarnessError if it does not answer."""
+        ``persistent``, ``uptime_s`` where it knows them.  ``echoes`` goes up with each echo that
+        arrives and with nothing else, by one or (the number of the last) by more.  HarnessError if
+        it does not answer."""
 
     @abstractmethod
     def check_ready(self, host: str, port: int) -> None:
@@ -79,6 +83,14 @@ class Family(ABC):
     def end_session(self, host: str, port: int, identity: str) -> None:
         """Ends one of them; nothing happens if it is gone."""
         raise self._cannot("end a session of a client's")
+
+    def promote(self, host: str, port: int) -> None:
+        """Makes a replica the primary (``protocols.Promotable``)."""
+        raise self._cannot("be promoted")
+
+    def has_session(self, host: str, port: int, identity: str) -> bool:
+        """Does the service still know that session, connected or not."""
+        raise self._cannot("tell sessions from connections")
 
     def _cannot(self, what: str) -> HarnessError:
         return HarnessError(f"a server of the family {self.name!r} cannot {what}")

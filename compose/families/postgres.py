@@ -11,8 +11,9 @@ which is some milliseconds late, and a restart of the server forgets them.
 A *term* is the timeline: it grows by one with each promotion, so of two servers that both call
 themselves primary the one of the higher timeline was promoted over the other.
 
-Traps: the run id is the start of the postmaster, not of the machine.  A standby keeps no marks in
-tables; a replication slot (which reserves nothing) is a mark that any server can keep on disk.
+Traps: the run id is the start of the postmaster, not of the machine.  A mark in a table would come
+back from the other server, and a standby could not set one; a replication slot (which reserves
+nothing) is on the disk of one server alone, of a standby as well.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from harness.core.undo import Step, argv_step
 
 _CLOCK = MonotonicClock()
 _ROOT = Path(__file__).parents[2]
+_PROMOTE_S = 15  # it applies the log that it has, then opens; 0.2 s when idle
 _NAME_CHARS_MAX = 63  # of an identifier
 _FACTS = """
 SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
@@ -95,25 +97,30 @@ class PostgresFamily(Family):
         )
 
     def leave_mark(self, host: str, port: int, mark: str) -> None:
-        if self._is_standby(host, port):
-            sql = "SELECT pg_create_physical_replication_slot(%s)"
-            pgwire.ask(host, port, sql, _slot(mark))
-        else:
-            pgwire.ask(host, port, "INSERT INTO lockhavoc_mark VALUES (%s)", mark)
-
-    def has_mark(self, host: str, port: int, mark: str) -> bool:
-        found = pgwire.ask(
+        # Only the last one is kept: a server has few slots.
+        pgwire.ask(
             host,
             port,
-            "SELECT FROM lockhavoc_mark WHERE name = %s "
-            "UNION ALL SELECT FROM pg_replication_slots WHERE slot_name = %s",
-            mark,
-            _slot(mark),
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+            "WHERE starts_with(slot_name, 'lockhavoc')",
         )
-        return bool(found)
+        pgwire.ask(host, port, "SELECT pg_create_physical_replication_slot(%s)", _slot(mark))
 
-    def _is_standby(self, host: str, port: int) -> bool:
-        return pgwire.ask(host, port, "SELECT pg_is_in_recovery()") == [["t"]]
+    def has_mark(self, host: str, port: int, mark: str) -> bool:
+        sql = "SELECT FROM pg_replication_slots WHERE slot_name = %s"
+        return bool(pgwire.ask(host, port, sql, _slot(mark)))
+
+    def promote(self, host: str, port: int) -> None:
+        ask = f"SELECT pg_is_in_recovery() AND pg_promote(wait_seconds => {_PROMOTE_S})"
+        try:
+            answer = pgwire.ask(host, port, ask, timeout_ms=(_PROMOTE_S + 1) * 1000)
+        except AnsweredError as error:
+            raise HarnessError(f"server at {host}:{port} was not promoted: {error}") from error
+        if answer != [["t"]]:
+            raise HarnessError(
+                f"server at {host}:{port} was not promoted: it is no standby, or did not get "
+                f"through its log in {_PROMOTE_S} s"
+            )
 
     def command(self, host: str, port: int, words: Sequence[str]) -> str:
         """One SQL statement; rows as lines, cells apart by tabs."""

@@ -1,3 +1,2 @@
 CREATE SEQUENCE lockhavoc_echo;
-CREATE TABLE lockhavoc_mark (name text PRIMARY KEY);
 CREATE FUNCTION lockhavoc_echo() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN IF pg_is_in_recovery() THEN RETURN 0; END IF; RETURN nextval('lockhavoc_echo'); END $$;
