@@ -85,7 +85,7 @@ class _Client:
 
 
 def generate(
-    path: Path,
+    path: str | Path,
     *,
     operations: int,
     seed: int = 1,
@@ -110,7 +110,7 @@ def generate(
     run = _Run(random.Random(seed), processes, keys, ttl_ns)
     run.operations, run.info, run.renew, run.writes = operations, info, renew, writes
     run.inject, run.inject_from = inject, int(operations * inject_at)
-    with path.open("w", encoding="ascii", buffering=1 << 20) as file:
+    with Path(path).open("w", encoding="ascii", buffering=1 << 20) as file:
         header = f'"ttl_ns":{ttl_ns},' if ttl_ns is not None else ""
         file.write(f'{{"schema":"{SCHEMA}",{header}"seed":{seed}}}\n')
         for text in run.batches():

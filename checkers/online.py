@@ -19,6 +19,8 @@ settled before a later event; forgetting (HOLDS_REMEMBERED_MAX) is never silent.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from operator import attrgetter
 from typing import Any
 
 from checkers.models.base import LOCK_F, STALE
@@ -31,6 +33,7 @@ from harness.core.errors import UserError
 from harness.core.history import NEMESIS
 
 WRITE = "write"
+INDEX, TIME, PROCESS = attrgetter("index"), attrgetter("time"), attrgetter("process")
 
 
 class Online(Locks):
@@ -43,55 +46,81 @@ class Online(Locks):
         self.resources: dict[str | None, Resource] = {}
         self.events = self.workers = 0
         self.last_index = -1
+        self.processes: set[int | str] = set()  # until the first unknown outcome
         self._on: dict[str, dict[str, Any]] = {
             "ok": _table(self.granted, self.released, self.renewed, self.wrote),
             "fail": _table(self.refused, self.not_ended, self.not_ended, self.unwritten),
-            "info": _table(self.maybe_granted, self.maybe_released, None, None),
+            "info": _table(self.maybe_granted, self.maybe_released, _nothing, _nothing),
         }
 
     def feed(self, batch: list[Line]) -> None:
         """Takes the next events.  UserError if they are malformed (nothing is judged then)."""
-        pending, now, last = self.pending, self.now, self.last_index
-        on, get, resources = self._on, self.pending.get, self.resources
+        if not batch:
+            return
+        self.in_order(batch)
+        pending, pop, resources = self.pending, self.pending.pop, self.resources
+        on, ok = self._on, self._on["ok"]
         for event in batch:
-            time, index, process = event.time, event.index, event.process
-            if time < now or index <= last:
-                raise UserError(self.says.out_of_order(event, now, last))
-            now, last = time, index
-            invoke = get(process)
-            kind = event.type
+            process, kind = event.process, event.type
             if kind == "invoke":
-                if invoke is not None:
-                    self.now = now
-                    self.abandon(invoke)
+                if process in pending:
+                    self.now = event.time
+                    self.abandon(pending[process])
                 pending[process] = event
                 if event.f == WRITE:
-                    resource = resources.get(event.key)
-                    if resource is None:
-                        resource = resources[event.key] = Resource(event.key)
-                    if resource.at == time:
+                    resource = resources.get(event.key) or self.resource(event.key)
+                    if resource.at == event.time:
                         self.put_aside(event.key, "a write begins when another ends")
                     event.floor, event.floor_by = resource.greatest, resource.greatest_by
                 continue
-            if invoke is None or event.f != invoke.f or event.key != invoke.key:
+            f, invoke = event.f, pop(process, None)
+            if invoke is None or f != invoke.f or event.key != invoke.key:
                 self.unpaired(event, invoke)
                 continue
-            pending[process] = None
-            handler = on[kind].get(invoke.f)
-            if handler is not None:
-                self.now = now
-                handler(invoke, event)
-            if kind == "info":
-                if not self.workers:
-                    self.workers = len(pending)
-                del pending[process]  # by the session rule it is not heard of again
-        self.now, self.last_index = now, last
+            self.now = event.time
+            if kind == "ok":
+                ok[f](invoke, event)
+                continue
+            on[kind][f](invoke, event)
+            if kind == "info" and not self.workers:
+                self.workers = self.processes_until(event, batch)
+        if not self.workers:
+            self.processes.update(map(PROCESS, batch))
+        self.now, self.last_index = batch[-1].time, batch[-1].index
         self.events += len(batch)
         self.waits.granted(self.grants)
         self.grants.clear()
 
+    def in_order(self, batch: list[Line]) -> None:
+        """UserError unless indices grow and time does not go back.  (Lists are compared in C.)"""
+        indices, times = list(map(INDEX, batch)), list(map(TIME, batch))
+        first, now, last = indices[0], self.now, self.last_index
+        counted = first > last and indices == list(range(first, first + len(batch)))
+        if counted and times[0] >= now and times == sorted(times):
+            return
+        for event in batch:
+            if event.time < now or event.index <= last:
+                raise UserError(self.says.out_of_order(event, now, last))
+            now, last = event.time, event.index
+
+    def processes_until(self, last: Line, batch: list[Line]) -> int:
+        """How many processes there were before the first was replaced by another."""
+        for event in batch:
+            self.processes.add(event.process)
+            if event is last:
+                break
+        self.processes.discard(NEMESIS)
+        return len(self.processes)
+
+    def resource(self, key: str | None) -> Resource:
+        """The resource that is written to for the first time."""
+        made = self.resources[key] = Resource(key)
+        return made
+
     def unpaired(self, event: Line, invoke: Line | None) -> None:
         """Only the nemesis, and a signal of loss, come without an invoke."""
+        if invoke is not None:
+            self.pending[invoke.process] = invoke
         if event.f == "lost":
             self.told_lost(event)
         elif event.process != NEMESIS:
@@ -99,19 +128,18 @@ class Online(Locks):
 
     def abandon(self, invoke: Line) -> None:
         """An operation that never completes, since its process goes on: unknown for ever."""
-        handler = self._on["info"].get(invoke.f)
-        if handler is not None:
-            handler(invoke, invoke)
+        self._on["info"][invoke.f](invoke, invoke)
 
     # The fenced resource.
 
     def wrote(self, invoke: Line, event: Line) -> None:
         """A write was accepted."""
-        given = event.value.token
-        number = given if isinstance(given, int) else token_of(invoke, event)
-        if number is None:
-            self.put_aside(invoke.key, "some writes carry no token")
-            return
+        number = event.value.token
+        if number.__class__ is not int:
+            number = token_of(invoke, event)
+            if number is None:
+                self.put_aside(invoke.key, "some writes carry no token")
+                return
         resource = self.resources[invoke.key]
         self.says.accepted += 1
         if number < invoke.floor:
@@ -133,8 +161,7 @@ class Online(Locks):
     def finish(self) -> dict[str, Verdict]:
         """Everything is known now: settles what is left and gives the verdicts."""
         for invoke in list(self.pending.values()):
-            if invoke is not None:
-                self.abandon(invoke)
+            self.abandon(invoke)
         for lock in self.locks.values():
             self.unfold(lock)
             while lock.queue:
@@ -147,7 +174,13 @@ class Online(Locks):
         return self.says.verdicts(self)
 
 
+def _nothing(invoke: Line, event: Line) -> None:
+    """The handler of operations that say nothing here."""
+
+
 def _table(acquire: Any, release: Any, renew: Any, write: Any) -> dict[str, Any]:
     """Handlers by the names that histories use."""
     by_word = {ACQUIRE: acquire, RELEASE: release, RENEW: renew}
-    return {**{name: by_word[word] for name, word in LOCK_F.items()}, WRITE: write}
+    found: dict[str, Any] = defaultdict(lambda: _nothing, {WRITE: write})
+    found.update((name, by_word[word]) for name, word in LOCK_F.items())
+    return found

@@ -31,7 +31,7 @@ class Judge:
         self.drift_ppm, self.enforced = drift_ppm, enforced
         self.lasts = INF if ttl_ns is None else shortest(ttl_ns, drift_ppm)
         self.trusted = INF if ttl_ns is None else ttl_ns
-        self.pending: dict[int | str, Line | None] = {}
+        self.pending: dict[int | str, Line] = {}
         self.locks: dict[str | None, Lock] = {}
         self.holds: dict[Any, Hold] = {}  # granted and not ended
         self.unknown: OrderedDict[Any, Line] = OrderedDict()  # acquires of unknown outcome
@@ -85,8 +85,7 @@ class Judge:
         """Whether some operation of this hold is pending."""
         key = hold.lock.key
         return any(
-            invoke is not None
-            and invoke.key == key
+            invoke.key == key
             and invoke.f not in _ACQUIRES
             and self.hold_id(invoke, invoke) == hold.name
             for invoke in self.pending.values()
@@ -114,7 +113,7 @@ class Judge:
         before = lock.free_by
         if late and before is not None:
             says.early_takeover(before, hold, late)
-        if hold.refused and not hold.asked and hold.refused < free:
+        if 0 <= hold.refused < free and not hold.asked:
             says.lost(hold, hold.closer, hold.refused, LEASE)
         if not hold.released and not hold.asked and free <= a:
             self.put_aside(lock.key, "a TTL shorter than the call it was granted in")
@@ -141,7 +140,7 @@ class Judge:
             lock.reach, lock.reach_by = b, hold
         lock.free, lock.free_by = free, hold
         lock.clear = max(lock.reach, lock.free, lock.believed)
-        if lock.believers or lock.moments:
+        if lock.believers or lock.moments or lock.token is None:
             lock.clear = INF
 
     def unfold(self, lock: Lock) -> None:
@@ -150,6 +149,8 @@ class Judge:
         hold = lock.latest
         if hold is not None:
             lock.latest = None
+            hold.released = hold.sure = True
+            hold.believed = min(hold.believed, hold.b)
             lock.reach = lock.free = hold.b
             lock.believed = hold.belief_end
             lock.token_by = lock.reach_by = lock.free_by = lock.believer = hold
@@ -173,8 +174,7 @@ class Judge:
             (
                 invoke.time
                 for invoke in self.pending.values()
-                if invoke is not None
-                and invoke.key == hold.lock.key
+                if invoke.key == hold.lock.key
                 and LOCK_F.get(invoke.f) == RELEASE
                 and self.hold_id(invoke, invoke) == hold.name
             ),

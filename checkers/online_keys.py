@@ -66,7 +66,7 @@ class OddLine(msgspec.Struct, gc=False):
 
 class Hold(msgspec.Struct, gc=False):
     """A granted hold.  call, a: of its acquire; b: call of its release (INF: none).  sure: nothing
-    can change it any more.  refused: when it was told "not held" (0: never).  refreshed: call of
+    can change it any more.  refused: when it was told "not held" (-1: never).  refreshed: call of
     the last grant or renew; deadline: until when its client trusts its lease."""
 
     name: Any
@@ -85,7 +85,7 @@ class Hold(msgspec.Struct, gc=False):
     released: bool = False
     asked: bool = False
     sure: bool = False
-    refused: int = 0
+    refused: int = -1
     closer: int = -1
     renews: list[tuple[int, int]] | None = None
     taker: Any = None
@@ -145,7 +145,8 @@ class Lock:
         self.key = key
         self.queue: deque[Hold] = deque()
         self.moments: list[Moment] = []
-        self.reach = self.free = self.believed = self.last_a = self.clear = -INF
+        self.reach = self.free = self.believed = self.last_a = -INF
+        self.clear = INF  # from when a hold needs no judging; INF: it does
         self.latest: Hold | None = None  # stands for all of these, see ``Judge.unfold``
         self.recent: deque[Hold] = deque(maxlen=RECENT_MAX)
         self.reach_by: Hold | None = None

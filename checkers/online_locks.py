@@ -21,31 +21,28 @@ class Locks(Judge):
 
     def granted(self, invoke: Line, event: Line) -> None:
         """An acquire was answered ok."""
-        key, value, sent = invoke.key, event.value, invoke.value
-        lock = self.locks.get(key)
-        if lock is None:
-            lock = self.locks[key] = Lock(key)
+        sent, value, call, a = invoke.value, event.value, invoke.time, event.time
         name = sent.hold
         if name is None:
             name = self.hold_id(invoke, event)
-        given = sent.token if value.token is None else value.token
-        token = integer(given) if isinstance(given, str) else given
-        call = invoke.time
-        hold = Hold(name, invoke.process, lock, call, event.time, event.index, token, call)
+        token: Any = sent.token if value.token is None else value.token
+        if token.__class__ is str:
+            token = integer(token)
         ttl_ns = sent.ttl_ns if value.ttl_ns is None else value.ttl_ns
-        if ttl_ns is None or ttl_ns == self.trusted:
-            hold.lasts, hold.trusted = self.lasts, self.trusted
-        else:
-            hold.lasts, hold.trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
-        if self.enforced:
-            hold.deadline = call + hold.trusted  # INF + call is later than all times, too
-        if name in self.holds or name in self.unknown or name in self.ended:
-            self.put_aside(key, f"hold {name!r} was used again before its end was known")
-        self.holds[name] = hold
+        lasts, trusted = self.lasts, self.trusted
+        if ttl_ns is not None and ttl_ns != trusted:
+            lasts, trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
+        deadline = call + trusted if self.enforced else INF  # INF + call is later than all, too
+        lock = self.locks.get(invoke.key) or self.lock(invoke.key)
+        process, index, holds = invoke.process, event.index, self.holds
+        hold = Hold(name, process, lock, call, a, index, token, call, lasts, trusted, deadline)
+        if name in holds or name in self.unknown or name in self.ended:
+            self.put_aside(lock.key, f"hold {name!r} was used again before its end was known")
+        holds[name] = hold
         self.grants.append(hold)
         if lock.last_a > call:
             self.waits.passed_by(lock.recent, call)
-        lock.last_a = event.time
+        lock.last_a = a
         lock.recent.append(hold)
         queue = lock.queue
         queue.append(hold)
@@ -54,37 +51,38 @@ class Locks(Judge):
 
     def released(self, invoke: Line, event: Line) -> None:
         """A release was answered ok."""
-        name = invoke.value.hold
+        sent = invoke.value
+        name = sent.hold
         if name is None:
             name = self.hold_id(invoke, event)
         hold = self.holds.pop(name, None)
         if hold is None:
             self.ended_strangely(name, invoke, event)
             return
-        lock, call, a, token = hold.lock, invoke.time, hold.a, hold.token
+        lock, call, token = hold.lock, invoke.time, hold.token
+        queue = lock.queue
         if (
-            lock.last_a == a < call
-            and lock.clear <= a
-            and hold.renews is None
-            and invoke.value.token is None
-            and event.value.token is None
+            len(queue) == 1
+            and lock.clear <= hold.a < call
             and token is not None
-            and lock.token is not None
             and token > lock.token
-            and len(lock.queue) == 1
-            and not lock.moments
+            and (hold.renews is None or hold.renews[-1][1] < call)
+            and sent.token is None
+            and event.value.token is None
         ):
             # The usual case, a hold clear of all others, needs no judging (see ``unfold``).
-            lock.queue.clear()
+            queue.clear()
             hold.b, hold.closer = call, invoke.index
-            hold.released = hold.sure = True
-            if call < hold.believed:
-                hold.believed = call
             if token > lock.token + 1:
-                lock.add_gap(a, token)
+                lock.add_gap(hold.a, token)
             lock.token, lock.clear, lock.latest = token, call, hold
         else:
             self.end(hold, invoke, event)
+
+    def lock(self, key: str | None) -> Lock:
+        """The lock that is granted for the first time."""
+        made = self.locks[key] = Lock(key)
+        return made
 
     def end(self, hold: Hold, invoke: Line, event: Line) -> None:
         """The hold surely lasted to the call of this release, and no longer than its answer."""
@@ -145,7 +143,7 @@ class Locks(Judge):
             self.moment(name, invoke, event)
         elif hold is None:
             return
-        elif hold.refused or isinstance(name, tuple):
+        elif hold.refused >= 0 or isinstance(name, tuple):
             self.put_aside(key, f"hold {name!r} was confirmed after it had ended")
         elif hold.taker is None and releases:
             # Still in the queue: only now it is certain when it ended.
@@ -163,22 +161,21 @@ class Locks(Judge):
         hold = self.ended.get(name)
         if hold is not None and LOCK_F[invoke.f] == RELEASE:
             hold.believed = min(hold.believed, max(hold.a, invoke.time))
-            if hold.refused and invoke.time <= hold.refused:
+            if invoke.time <= hold.refused:
                 self.put_aside(invoke.key, "a release and a refusal at one instant")
         if name not in self.unknown and name not in self.ended:
             self.put_aside(invoke.key, f"{invoke.f} of hold {name!r}, which nobody was granted")
 
     def moment(self, name: Any, invoke: Line, event: Line) -> None:
         """Grant unknown, release ok: it held for an instant between the two times."""
-        lock = self.locks.get(invoke.key)
-        if lock is None:
-            lock = self.locks[invoke.key] = Lock(invoke.key)
+        lock = self.locks.get(invoke.key) or self.lock(invoke.key)
         self.says.grants_unknown += 1
         if token_of(invoke, event) is not None:
             self.put_aside(invoke.key, "a release names the token of an unknown grant")
         lock.moments.append(
             Moment(name, invoke.process, invoke.time, event.time, invoke.index, event.index)
         )
+        lock.clear = INF
 
     def renewed(self, invoke: Line, event: Line) -> None:
         """A renew was answered ok."""

@@ -6,8 +6,7 @@ and the longest wait are exact.  Bypasses are counted among the last RECENT_MAX 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
 from typing import Any
 
 from checkers.fairness import jain
@@ -37,11 +36,17 @@ class Waits:
             if len(self.shares) > _SHARES_MAX:
                 self._merge()
 
-    def passed_by(self, recent: Iterable[Hold], call: int) -> None:
+    def passed_by(self, recent: deque[Hold], call: int) -> None:
         """A grant asked for at ``call``, after others: how many of them had been asked later."""
-        passed = sum(1 for other in recent if other.call > call)
+        passed = 0
+        for other in reversed(recent):  # in order of their answers
+            if other.a <= call:
+                break
+            if other.call > call:
+                passed += 1
         self.passed += passed
-        self.passed_max = max(self.passed_max, passed)
+        if passed > self.passed_max:
+            self.passed_max = passed
 
     def _merge(self) -> None:
         merged: Counter[int | str] = Counter()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -44,20 +45,20 @@ class Lines:
         self.header = Header()
         self.torn = False
         self.path = Path(source) if isinstance(source, str | Path) else None
+        self._place = self._before = 0  # of this chunk: its number, and the lines before it
 
     def __iter__(self) -> Iterator[list[Line]]:
         decode = msgspec.json.Decoder(Line).decode_lines
-        number, first = 0, True
         for chunk in self._chunks():
-            if first:
-                first = False
-                head, chunk = self._header(chunk)
-                number += head
+            if not self._place:
+                self._before, chunk = self._header(chunk)
             try:
                 yield decode(chunk)
             except msgspec.DecodeError:
-                yield self._slowly(chunk, number)
-            number += chunk.count(b"\n")
+                yield self._slowly(chunk)
+            self._place += 1
+            if self.path is None:
+                self._before += chunk.count(b"\n")
 
     def _chunks(self) -> Iterator[bytes]:
         """Whole lines, some thousands at a time; the last may lack its newline."""
@@ -102,11 +103,11 @@ class Lines:
             )
         return 1, chunk[len(line) :]
 
-    def _slowly(self, chunk: bytes, before: int) -> list[Line]:
+    def _slowly(self, chunk: bytes) -> list[Line]:
         """Line by line, to name the malformed one; a torn last line is dropped."""
         decode = msgspec.json.Decoder(OddLine).decode
         found = []
-        for number, line in enumerate(chunk.splitlines(keepends=True), before + 1):
+        for place, line in enumerate(chunk.splitlines(keepends=True), 1):
             if line.isspace():
                 continue
             try:
@@ -116,9 +117,16 @@ class Lines:
                     self.torn = True
                     break
                 raise UserError(
-                    f"{self._name()}line {number}: {error}; every line must be one event"
+                    f"{self._name()}line {self._lines_before() + place}: {error}; every line must "
+                    "be one event"
                 ) from error
         return found
+
+    def _lines_before(self) -> int:
+        """Lines before this chunk: of a file they are only counted when one is malformed."""
+        if self.path is None or not self._place:
+            return self._before
+        return sum(chunk.count(b"\n") for chunk in islice(self._chunks(), self._place))
 
     def _name(self) -> str:
         return "" if self.path is None else f"{str(self.path)!r}, "

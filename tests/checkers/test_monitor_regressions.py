@@ -55,6 +55,14 @@ CASES: list[tuple[str, bool, list[Act]]] = [
         ],
     ),
     (
+        "lease",
+        False,
+        [
+            ok(0, "acquire", 0, 0, hold="h0", ttl_ns=6),
+            refused(0, "release", 0, 0, "not-held", hold="h0"),
+        ],
+    ),
+    (
         "mutex-busy",
         False,
         [
