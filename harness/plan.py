@@ -70,17 +70,18 @@ def _draw_fault(spec: FaultSpec, index: int, seed: int, *, first_id: int) -> lis
     for repeat in range(spec.count):
         identity = first_id + repeat
         gap = spec.every_ms or spec.start_ms
+        aim = rng.choice(spec.mix) if spec.mix else spec
         steps.append(
             FaultStep(
                 id=identity,
-                kind=spec.kind,
-                target=spec.target,
-                when=spec.when,
-                near_ms=spec.near_ms,
+                kind=aim.kind,
+                target=aim.target,
+                when=aim.when,
+                near_ms=aim.near_ms,
                 arm_ms=pick(spec.start_ms if repeat == 0 else gap),
                 duration_ms=pick(spec.duration_ms),
                 after=identity - 1 if repeat else None,
-                params=dict(spec.params),
+                params=dict(aim.params),
             )
         )
     return steps

@@ -17,6 +17,7 @@ from harness.core.registry import Registry
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
 
 AIMED = {"held", "near-expiry", "renewing"}
+AIM = {"kind": "", "target": "holder", "when": "", "near_ms": 100, "params": {}}  # defaults
 
 
 def cross_problems(data: Mapping[str, Any]) -> list[str]:
@@ -37,10 +38,19 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _fault_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    faults = data.get("faults")
-    for index, fault in enumerate(faults if isinstance(faults, list) else []):
-        if isinstance(fault, Mapping):
-            yield f"faults[{index}]", fault
+    """Every fault that may happen, also those of a mix."""
+    for path, fault in _tables(data, "faults"):
+        if fault.get("mix"):
+            yield from ((f"{path}.{inner}", one) for inner, one in _tables(fault, "mix"))
+        else:
+            yield path, fault
+
+
+def _tables(data: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    listed = data.get(name)
+    for index, table in enumerate(listed if isinstance(listed, list) else []):
+        if isinstance(table, Mapping):
+            yield f"{name}[{index}]", table
 
 
 def _unknown(path: str, kind: str, name: object, known: Iterable[str]) -> Iterator[str]:
@@ -56,7 +66,7 @@ def _names(data: Mapping[str, Any]) -> Iterator[str]:
     yield from _unknown("backend.name", "backend", backend.get("name"), backend_names())
     yield from _unknown("client.library", "library", client.get("library"), LIBRARIES)
     for path, fault in _fault_tables(data):
-        yield from _unknown(f"{path}.kind", "fault", fault.get("kind"), FAULTS)
+        yield from _unknown(f"{path}.kind", "fault", fault.get("kind") or None, FAULTS)
     for field in ("by", "tolerates"):
         listed = _table(data, "claim").get(field)
         for index, name in enumerate(listed if isinstance(listed, list) else []):
@@ -113,7 +123,12 @@ def _client(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _faults(data: Mapping[str, Any]) -> Iterator[str]:
     time_ms = _table(data, "run").get("time_ms", 10_000)
-    for path, fault in _fault_tables(data):
+    for path, fault in _tables(data, "faults"):
+        if fault.get("mix"):
+            # A stored plan spells out defaults; what differs from them was written by somebody.
+            own = [name for name, value in AIM.items() if fault.get(name, value) != value]
+            for name in own:
+                yield f"{path}.{name}: stands beside a mix; write it into each part of the mix"
         start = fault.get("start_ms", 1000)
         first_ms = start[0] if isinstance(start, list) and start else start
         if isinstance(first_ms, int) and isinstance(time_ms, int) and first_ms >= time_ms:
@@ -121,8 +136,11 @@ def _faults(data: Mapping[str, Any]) -> Iterator[str]:
                 f"{path}.start_ms: {first_ms} is not before the end of the main phase "
                 f"(run.time_ms = {time_ms}); the fault would never happen"
             )
+    for path, fault in _fault_tables(data):
         kind = fault.get("kind")
-        if isinstance(kind, str) and kind in FAULTS:
+        if not kind:
+            yield f"{path}.kind: missing; name a fault (lockhavoc faults lists them) or a mix"
+        elif isinstance(kind, str) and kind in FAULTS:
             yield from _fault_fits(path, fault, FAULTS, kind)
 
 

@@ -109,20 +109,28 @@ class Resource(Part):
     mode: Literal["unfenced", "fenced", "cas", "none"] = "unfenced"
 
 
-class FaultSpec(Part):
-    """One kind of fault with its aim and its schedule."""
+class FaultAim(Part):
+    """One kind of fault with its aim."""
 
-    kind: str = Field(description="a registered fault")
+    kind: str = Field("", description="a registered fault")
     target: str = Field("holder", description="whom it hits")
     when: Literal["", "held", "near-expiry", "renewing", "waiting", "between-grant-and-reply"] = (
         Field("", description="the moment to wait for once armed; empty = at once")
     )
     near_ms: int = Field(100, ge=1, description="how close to expiry `near-expiry` is")
+    params: dict[str, Any] = Field({}, description="parameters of the fault")
+
+
+class FaultSpec(FaultAim):
+    """A fault, or a mix of which the seed picks one each time, and its schedule."""
+
+    mix: tuple[FaultAim, ...] = Field(
+        (), strict=False, description="instead of a kind: one of these, picked anew each time"
+    )
     start_ms: SpanMs = Field((1000, 1000), description="armed this long after the start")
     every_ms: SpanMs | None = Field(None, description="armed again this long after it healed")
     count: int = Field(1, ge=1, le=1000, description="how many times")
     duration_ms: SpanMs = Field((1000, 1000), description="from injection to heal")
-    params: dict[str, Any] = Field({}, description="parameters of the fault")
 
 
 class Run(Part):
@@ -217,8 +225,8 @@ def _fields_at(location: tuple[int | str, ...]) -> list[str]:
     for step in location:
         if isinstance(step, int):
             continue
-        if step == "faults":
-            model = FaultSpec
+        if step in ("faults", "mix"):
+            model = FaultSpec if step == "faults" else FaultAim
             continue
         annotation = model.model_fields[step].annotation
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):

@@ -49,13 +49,25 @@ def test_values_stay_within_their_ranges() -> None:
         assert (second.after, third.after) == (first.id, second.id)
 
 
+def test_of_a_mix_the_seed_picks_one_each_time() -> None:
+    schedule = {"start_ms": 100, "every_ms": 100, "count": 50}
+    parts = [{"kind": "jam", "when": "held"}, {"kind": "worker-kill", "target": "waiter"}]
+    drawn = plans.draw(scenario({"mix": parts, **schedule}), 7).faults
+    assert {(step.kind, step.target, step.when) for step in drawn} == {
+        ("jam", "holder", "held"),
+        ("worker-kill", "waiter", ""),
+    }
+    assert [step.after for step in drawn] == [None, *range(49)]
+
+
 def test_a_stored_plan_is_itself_runnable(tmp_path: Path) -> None:
-    before = plans.draw(scenario(PAUSE, KILL), 7)
+    mixed = {"mix": [{"kind": "jam", "params": {}}, {"kind": "sever", "when": "held"}]}
+    before = plans.draw(scenario(PAUSE, KILL, mixed), 7)
     file = tmp_path / "plan.json"
     file.write_bytes(plans.dump(before))
     read_scenario, after = plans.load(file)
     assert after == before
-    assert read_scenario == scenario(PAUSE, KILL)
+    assert read_scenario == scenario(PAUSE, KILL, mixed)
 
 
 @pytest.mark.parametrize("content", ["{}", "nonsense", '{"schema":"other/1","seed":1}'])

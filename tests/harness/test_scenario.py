@@ -101,6 +101,14 @@ perod = 5
         ),
         ({"faults": [{"kind": "jam", "params": {"no_ms": 1}}]}, "faults[0].params.no_ms"),
         ({"faults": [{"kind": "worker-pauze"}]}, "faults[0].kind: unknown fault 'worker-pauze'"),
+        ({"faults": [{"target": "holder"}]}, "faults[0].kind: missing; name a fault"),
+        ({"faults": [{"mix": []}]}, "faults[0].kind: missing; name a fault"),
+        ({"faults": [{"mix": [{"kind": "jam"}, {"kind": "jamm"}]}]}, "faults[0].mix[1].kind: unk"),
+        (
+            {"faults": [{"mix": [{"kind": "jam"}], "target": "waiter"}]},
+            "faults[0].target: stands beside a mix",
+        ),
+        ({"faults": [{"mix": [{"kind": "jam", "start_ms": 1}]}]}, "faults[0].mix[0].start_ms: "),
         ({"run": {"time_ms": 0}}, "run.time_ms: "),
     ],
 )  # fmt: skip
