@@ -1,7 +1,8 @@
 """Rules for all tests: live ones say why they are skipped, and may not be skipped in CI.
 
-``LOCKHAVOC_REQUIRE_LIVE=process`` (or ``docker``, or ``docker,process``) turns the skip of a live
-test of that runtime into a failure: a green run must not hide that nothing live was run.
+``LOCKHAVOC_REQUIRE_LIVE=process`` (or ``docker``, ``browser``, or several with commas) turns the
+skip of a live test of that runtime, or of one that needs Chromium, into a failure: a green run must
+not hide that nothing live was run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ REQUIRED = {word.strip() for word in os.environ.get("LOCKHAVOC_REQUIRE_LIVE", ""
 
 def _required(item: pytest.Item) -> str | None:
     """The runtime whose live tests must run and that this test belongs to."""
+    if item.get_closest_marker("browser"):
+        return "browser" if "browser" in REQUIRED else None
     if item.get_closest_marker("docker"):
         return "docker" if "docker" in REQUIRED else None
     if item.get_closest_marker("live"):
