@@ -13,6 +13,8 @@ name, and kept by id, which outlives kill and start.
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -112,6 +114,24 @@ class Container:
                 labels=labels,
                 remove=True,
             )
+
+    def leave_file(self, folder: str, name: str) -> None:
+        """Puts an empty file into a folder of this container."""
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo(name))
+        with _engine_errors(f"leave a file in {folder} of {self.service}"):
+            self._inner.put_archive(folder, archive.getvalue())
+
+    def has_file(self, path: str) -> bool:
+        """True if the container has that file or folder now."""
+        with _engine_errors(f"look for {path} in {self.service}"):
+            try:
+                chunks, _ = self._inner.get_archive(path)
+            except docker.errors.NotFound:
+                return False
+            chunks.close()
+        return True
 
     def logs(self) -> bytes:
         """Its output (both streams, with the Engine's time stamps), the newest LOG_BYTES_MAX."""

@@ -79,6 +79,16 @@ class DockerNode(ServerNode):
     def undo_swallow(self) -> Sequence[Step]:
         return self._network.undo()
 
+    @property
+    def replicated(self) -> bool:
+        return self.family.replicated
+
+    def leave_own_mark(self, mark: str) -> None:
+        self.container.leave_file(self.data, mark)
+
+    def has_own_mark(self, mark: str) -> bool:
+        return self.container.has_file(f"{self.data}/{mark}")
+
     def start(self, *, wipe: bool = False) -> None:
         """Starts it again; HarnessError if it was to be wiped and is not dead, or never answers."""
         if wipe:

@@ -150,7 +150,7 @@ class NodeClockFault(ClockFault):
     """On servers."""
 
     acts_on = "node"
-    families: ClassVar[tuple[str, ...]] = ("redis", "postgres")
+    families: ClassVar[tuple[str, ...]] = ("redis", "postgres", "zookeeper")
     refused: ClassVar[Mapping[str, str]] = {
         "etcd": "Go reads the clock past libc, where no shim reaches it",
     }

@@ -27,7 +27,11 @@ from nemesis.commands import speaker
 from nemesis.families import family_of
 
 # Family -> the command that removes every key.
-_COMMANDS: Mapping[str, tuple[str, ...]] = {"redis": ("FLUSHALL",), "etcd": ("del", "--all")}
+_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "redis": ("FLUSHALL",),
+    "etcd": ("del", "--all"),
+    "zookeeper": ("deleteall", "/"),
+}
 
 
 class Flush(NodeFault):

@@ -43,6 +43,7 @@ class MemoryPressure(ConfigFault):
     runtimes: ClassVar[tuple[str, ...]] = ("docker", "process")
     refused: ClassVar[Mapping[str, str]] = {
         "sim": "a simulated server has no bound on memory",
+        "zookeeper": "it evicts nothing, and has no bound on its data but the heap of its Java",
         "etcd": "it evicts nothing, and its quota cannot be lowered while it runs",
     }
     # The bound goes back first: with the old policy and the low bound writes would be refused.

@@ -28,6 +28,7 @@ class ReadOnly(ConfigFault):
     settings: ClassVar[tuple[str, ...]] = ("min-replicas-to-write",)
     refused: ClassVar[Mapping[str, str]] = {
         "etcd": "a member has no such mode; without its quorum it takes no writes: use partition",
+        "zookeeper": "a server takes no writes only while it has lost its quorum: use partition",
     }
 
     def _apply(self, node: Node) -> None:

@@ -2,7 +2,8 @@
 
 Before the kill a mark is stored among the server's data (if the node can, see
 ``protocols.Markable``).  Afterwards it must be there, or must be gone: exact proof, whatever the
-workers write in the first millisecond.  Without marks the number of keys right after the start
+workers write in the first millisecond.  A server that gets lost data back from the others keeps its
+mark beside them (``protocols.OwnDisk``).  Without marks the number of keys right after the start
 has to do.
 
 Trap: a server without persistence has no data to come back with; a restart *with* its data is
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from harness.core.errors import HarnessError
-from harness.core.protocols import Evidence, Markable, Node, World
+from harness.core.protocols import Evidence, Markable, Node, OwnDisk, World
 from harness.core.undo import Step
 from nemesis.base import NodeFault, each
 from nemesis.node_kill import start_dead
@@ -40,8 +41,12 @@ class Restart(NodeFault):
         for node in nodes:
             self._remember(node)
             self._was[node.name] = self._check(node)
-            if isinstance(node, Markable):
-                mark = f"lockhavoc:mark:{self._before[node.name].identity}"
+            mark = f"lockhavoc:mark:{self._before[node.name].identity}"
+            own = _own_disk(node)
+            if own is not None:
+                own.leave_own_mark(mark)
+                self._marks[node.name] = mark
+            elif isinstance(node, Markable):
                 node.leave_mark(mark)
                 self._marks[node.name] = mark
         for node in nodes:
@@ -72,7 +77,11 @@ class Restart(NodeFault):
         now, was = node.facts(), self._was[name]
         new = self._is_new(name, node.status()) and now["run_id"] != was["run_id"]
         keys, after = int(was["keys"]), self._keys_after[name]
-        if name in self._marks and isinstance(node, Markable):
+        own = _own_disk(node)
+        if name in self._marks and own is not None:
+            kept = own.has_own_mark(self._marks[name])
+            proof = f"mark on its disk is {'there' if kept else 'gone'}"
+        elif name in self._marks and isinstance(node, Markable):
             kept = node.has_mark(self._marks[name])
             proof = f"mark is {'there' if kept else 'gone'}"
         else:
@@ -88,3 +97,8 @@ class Restart(NodeFault):
     def heal(self, world: World, targets: Sequence[str]) -> None:
         # Only when the start in ``inject`` failed.
         start_dead(world, self._mine(self._nodes(world, targets)))
+
+
+def _own_disk(node: Node) -> OwnDisk | None:
+    """The node, if its mark must be one that the others cannot give back."""
+    return node if isinstance(node, OwnDisk) and node.replicated else None

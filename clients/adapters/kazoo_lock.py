@@ -17,7 +17,7 @@ Facts, read in kazoo 2.11's ``recipe/lock.py``, ``client.py`` and ``protocol/con
   listener is the library's own word.
 
 A session cannot be named; the lock's ``identifier``, the data of its node, is what tells a fault
-whose session it is (docs/extending.md).
+whose session it is: ``lockhavoc-<port>``, of the first endpoint that the client was given.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class KazooLock:
         self.options = read_options(options)
         own = next((i for i, node in enumerate(nodes) if node.get("own")), 0)
         ordered = [*nodes[own:], *nodes[:own]]
-        self.name = f"lockhavoc-{ordered[0]['port']}"
+        self.name = f"lockhavoc-{nodes[0]['port']}"
         retry: dict[str, Any] = {"max_tries": -1}
         if self.options.reconnect_ms_max is not None:
             retry["max_delay"] = self.options.reconnect_ms_max / 1000

@@ -11,8 +11,9 @@ Traps.  A session ends up to one tick late.  Only the leader counts, by its mono
 leader gives every session its whole time again, so after an election a dead holder's lock is free
 later than its time says: late, never early.  The transaction log is written but not synced: a
 *killed process* loses nothing by that, a machine that loses power might, and that is no fault we
-have.  Each peer has two ports: the first is for elections and always listened on, the second for
-replication, where only the leader listens.
+have.  Between servers there are three ports: for clients, which servers do not dial but always
+listen on, so that the echoes of a link go there; for replication, where only the leader listens;
+and for elections.  Faults treat all three alike.
 Reference: ZooKeeper Administrator's Guide, "Configuration Parameters".
 """
 
@@ -23,8 +24,7 @@ from collections.abc import Mapping
 from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option
 
 # Also in the Compose file; a unit test compares the two.
-_PEER_PORTS = {"zk1": (3881, 2881), "zk2": (3882, 2882), "zk3": (3883, 2883)}
-_CLIENT_PORT = 2181
+_PORTS = {"zk1": (2181, 2881, 3881), "zk2": (2182, 2882, 3882), "zk3": (2183, 2883, 3883)}
 
 
 def _compose_env(options: Mapping[str, str]) -> Mapping[str, str]:
@@ -35,8 +35,7 @@ ZOOKEEPER3 = BackendSpec(
     name="zookeeper3",
     family="zookeeper",
     nodes=tuple(
-        NodeSpec(name=name, port=_CLIENT_PORT, peer_ports=ports)
-        for name, ports in _PEER_PORTS.items()
+        NodeSpec(name=name, port=ports[0], peer_ports=ports) for name, ports in _PORTS.items()
     ),
     local_refused="its servers must dial each other through proxies, and each needs a Java",
     compose_file="zookeeper3.yaml",

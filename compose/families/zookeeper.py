@@ -9,38 +9,31 @@ server that it reached, whether or not that has a leader, and a mask changes not
 is off.  So the mask is the last echo that arrived: echoes are numbered, by a clock that only goes
 up, and ``facts()["echoes"]`` is greater if one has arrived.
 
-At the port for elections the echo is a vote of a server that is none of the ensemble: every server
-answers such a vote with its own.
-
 Traps.  A server without a leader answers words but serves nothing ("not currently serving"): then
 its role is *member* and it has no keys.  ``srvr`` tells the epoch in the upper half of the last
 zxid; a leader that was cut off still says that it leads until its time is over, hence ``term``.
-Reference: ZooKeeper Administrator's Guide, "The Four Letter Words"; QuorumCnxManager.java and
-FastLeaderElection.java in its sources.
+Reference: ZooKeeper Administrator's Guide, "The Four Letter Words".
 """
 
 from __future__ import annotations
 
 import itertools
-import random
 import re
 import struct
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from compose.families.base import Family
 from compose.families.zookeeper_wire import ClosedError, Connection, Session, words
 from harness.core import limits
-from harness.core.clock import MonotonicClock
+from harness.core.clock import NS_PER_MS, MonotonicClock
 from harness.core.errors import HarnessError
-from harness.core.protocols import Probe
+from harness.core.protocols import ClockReading, Probe
 
 _CLOCK = MonotonicClock()
 _ROLES = {"leader": "primary", "follower": "replica"}
-_ELECTION_V1 = -65536  # first number of a connection for elections
-_LOOKING = 0
-_STRANGERS = (1 << 40, 1 << 41)  # ids of servers that no ensemble has
-
 # Numbers of echoes: greater than those of every process that asked before, on this machine.
 _echo = itertools.count(time.time_ns() // 1000)
 
@@ -49,20 +42,29 @@ class ZookeeperFamily(Family):
     """``Family`` for ZooKeeper 3.8 and later."""
 
     name = "zookeeper"
+    replicated = True
 
     def probe(self, host: str, port: int, timeout_ms: int) -> Probe:
+        """rtt_ns counts from sending, without the connect."""
         number = next(_echo)
-
-        def echo(connection: Connection) -> None:
-            connection.send(b"stmk" + struct.pack(">q", number))
-            if connection.rest() != str(number).encode():
-                raise ClosedError("no answer to this echo")
-
-        return _probe(host, port, timeout_ms, echo)
-
-    def peer_probe(self, host: str, port: int, timeout_ms: int) -> Probe:
-        """The vote of a stranger at the port for elections, and the vote that comes back."""
-        return _probe(host, port, timeout_ms, _vote)
+        try:
+            connection = Connection(host, port, timeout_ms)
+        except TimeoutError:
+            return Probe("silent")
+        except OSError:
+            return Probe("refused")
+        with connection:
+            sent_ns = _CLOCK.now()
+            try:
+                connection.send(b"stmk" + struct.pack(">q", number))
+                answer = connection.rest()
+            except TimeoutError:
+                return Probe("silent")
+            except (ClosedError, OSError):
+                return Probe("closed")
+            if answer != str(number).encode():
+                return Probe("closed")
+            return Probe("answered", _CLOCK.now() - sent_ns)
 
     def facts(
         self, host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS
@@ -97,13 +99,47 @@ class ZookeeperFamily(Family):
         if not _found(r"^Mode: (\w+)$", state):
             raise HarnessError(f"server at {host}:{port}: {state.strip()[:200]}")
 
+    def clock(self, host: str, port: int) -> ClockReading:
+        """By the time at which it saw a connection of ours, which "cons" tells in ms."""
+        before_ns = time.time_ns()
+        with self._session(host, port) as session:
+            after_ns = time.time_ns()
+            connections = words(host, port, b"cons", limits.EVIDENCE_TIMEOUT_MS)
+            seen = _found(rf"sid=0x{session.identity:x},.*\best=(\d+)", connections)
+        if seen is None:
+            raise HarnessError(f"server at {host}:{port}: cons does not list a session of ours")
+        there_ns = int(seen) * NS_PER_MS + NS_PER_MS // 2
+        error_ns = (after_ns - before_ns + NS_PER_MS) // 2 + NS_PER_MS // 10
+        return ClockReading(there_ns - (before_ns + after_ns) // 2, error_ns)
+
+    def leave_mark(self, host: str, port: int, mark: str) -> None:
+        with self._session(host, port) as session:
+            session.create(f"/{mark}", b"")
+
+    def has_mark(self, host: str, port: int, mark: str) -> bool:
+        with self._session(host, port) as session:
+            return session.exists(f"/{mark}")
+
+    def command(self, host: str, port: int, words: Sequence[str]) -> str:
+        """``deleteall PATH``, as of its shell: a node and all below it, here also for "/"."""
+        if len(words) != 2 or words[0] != "deleteall":
+            raise HarnessError(f"ZooKeeper cannot be told {' '.join(words)!r}, but deleteall PATH")
+        with self._session(host, port) as session:
+            _delete_all(session, words[1].rstrip("/"))
+        return ""
+
+    def has_session(self, host: str, port: int, identity: str) -> bool:
+        """By the leader's list; another server lists none that owns no node: ask the primary."""
+        dump = words(host, port, b"dump", limits.EVIDENCE_TIMEOUT_MS)
+        return re.search(rf"^\s*{identity}:?$", dump, re.MULTILINE) is not None
+
     def sessions(self, host: str, port: int, name: str) -> list[str]:
         """Ids of the sessions one of whose ephemeral nodes has ``name`` as its data: a client that
         neither holds nor waits for a lock has no such node."""
         dump = words(host, port, b"dump", limits.EVIDENCE_TIMEOUT_MS)
         owned = dump.partition("Sessions with Ephemerals")[2].partition("Connections dump")[0]
         found = []
-        with Session.open(host, port, timeout_ms=limits.EVIDENCE_TIMEOUT_MS) as session:
+        with self._session(host, port) as session:
             owner = ""
             for line in owned.splitlines()[1:]:
                 if not line.startswith("\t"):
@@ -116,37 +152,20 @@ class ZookeeperFamily(Family):
 
     def end_session(self, host: str, port: int, identity: str) -> None:
         """Takes the session up with its own id and password, and closes it."""
-        session = int(identity, 16)
-        with Session.open(host, port, timeout_ms=limits.EVIDENCE_TIMEOUT_MS, identity=session):
+        with self._session(host, port, int(identity, 16)):
             pass  # closed at once
 
-
-def _probe(host: str, port: int, timeout_ms: int, echo: Any) -> Probe:
-    try:
-        connection = Connection(host, port, timeout_ms)
-    except TimeoutError:
-        return Probe("silent")
-    except OSError:
-        return Probe("refused")
-    with connection:
-        sent_ns = _CLOCK.now()
-        try:
-            echo(connection)
-        except TimeoutError:
-            return Probe("silent")
-        except (ClosedError, OSError):
-            return Probe("closed")
-        return Probe("answered", _CLOCK.now() - sent_ns)
+    def _session(self, host: str, port: int, identity: int = 0) -> AbstractContextManager[Session]:
+        return Session.open(host, port, timeout_ms=limits.EVIDENCE_TIMEOUT_MS, identity=identity)
 
 
-def _vote(connection: Connection) -> None:
-    stranger = random.randrange(*_STRANGERS)
-    address = b"127.0.0.1:1"  # nobody dials it: the greater id has made the connection
-    vote = struct.pack(">iqqqqi", _LOOKING, stranger, 0, 0, 0, 0)
-    hello = struct.pack(">qqi", _ELECTION_V1, stranger, len(address)) + address
-    connection.send(hello + struct.pack(">i", len(vote)) + vote)
-    (size,) = struct.unpack(">i", connection.take(4))
-    connection.take(size)
+def _delete_all(session: Session, path: str) -> None:
+    """What was there when it was asked; "/zookeeper" is the service's own."""
+    for name in session.children(path or "/"):
+        if path or name != "zookeeper":
+            _delete_all(session, f"{path}/{name}")
+    if path:
+        session.delete(path)
 
 
 def _found(pattern: str, text: str) -> str | None:

@@ -27,8 +27,8 @@ from typing import NamedTuple
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import AnsweredError, HarnessError
 
-CREATE, DELETE, EXISTS, GET_DATA, CLOSE = 1, 2, 3, 4, -11
-NO_NODE, NODE_EXISTS = -101, -110
+CREATE, DELETE, EXISTS, GET_DATA, GET_CHILDREN, CLOSE = 1, 2, 3, 4, 8, -11
+NO_NODE, NODE_EXISTS, NOT_EMPTY = -101, -110, -111
 SESSION_MS = 10_000  # of our own short sessions: they are closed, and if not, end by themselves
 
 _CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the run's clock is not
@@ -148,23 +148,41 @@ class Session:
         """Makes a lasting node; False if it was there."""
         acl = struct.pack(">ii", 1, 31) + _buffer(b"world") + _buffer(b"anyone")
         body = _buffer(path.encode()) + _buffer(data) + acl + struct.pack(">i", 0)
-        return self._call(f"create {path}", CREATE, body, allowed=NODE_EXISTS) is not None
+        return self._call(f"create {path}", CREATE, body, allowed=(NODE_EXISTS,)) is not None
 
     def exists(self, path: str) -> bool:
         body = _buffer(path.encode()) + b"\0"
-        return self._call(f"exists {path}", EXISTS, body, allowed=NO_NODE) is not None
+        return self._call(f"exists {path}", EXISTS, body, allowed=(NO_NODE,)) is not None
 
     def get(self, path: str) -> tuple[bytes, Stat] | None:
         """Data and stat of a node, None if there is none."""
         body = _buffer(path.encode()) + b"\0"
-        answer = self._call(f"get {path}", GET_DATA, body, allowed=NO_NODE)
+        answer = self._call(f"get {path}", GET_DATA, body, allowed=(NO_NODE,))
         if answer is None:
             return None
         size = max(0, struct.unpack_from(">i", answer)[0])
         return answer[4 : 4 + size], Stat(*_STAT.unpack_from(answer, 4 + size))
 
-    def _call(self, what: str, kind: int, body: bytes, *, allowed: int = 0) -> bytes | None:
-        """Body of the reply; None if the server answers with the error ``allowed``."""
+    def children(self, path: str) -> list[str]:
+        """Names of the nodes below one, [] if it is gone."""
+        body = _buffer(path.encode()) + b"\0"
+        answer = self._call(f"children of {path}", GET_CHILDREN, body, allowed=(NO_NODE,))
+        names, at = [], 4
+        for _ in range(struct.unpack_from(">i", answer)[0] if answer else 0):
+            (size,) = struct.unpack_from(">i", answer, at)
+            names.append(answer[at + 4 : at + 4 + size].decode())
+            at += 4 + size
+        return names
+
+    def delete(self, path: str) -> None:
+        """Removes a node, whatever its version; not one that is gone or has got children."""
+        body = _buffer(path.encode()) + struct.pack(">i", -1)
+        self._call(f"delete {path}", DELETE, body, allowed=(NO_NODE, NOT_EMPTY))
+
+    def _call(
+        self, what: str, kind: int, body: bytes, *, allowed: tuple[int, ...] = ()
+    ) -> bytes | None:
+        """Body of the reply; None if the server answers with an error of ``allowed``."""
         self._xid += 1
         host, port, timeout_ms = self._where
         with _reported(host, port, what, timeout_ms):
@@ -173,7 +191,7 @@ class Session:
         xid, _, error = struct.unpack_from(">iqi", answer)
         if xid != self._xid:
             raise HarnessError(f"server at {host}:{port} answered {xid} to {what} ({self._xid})")
-        if error and error != allowed:
+        if error and error not in allowed:
             raise AnsweredError(f"server answered {what} with the error {error}")
         return None if error else answer[16:]
 

@@ -1,0 +1,160 @@
+"""Every fault that can be done on ZooKeeper: it shows, it heals, there is a leader again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.environments import ensure
+from clients.registry import LIBRARIES
+from compose.waiting import wait_until
+from harness.core.errors import HarnessError
+from harness.core.protocols import SessionKeeping
+from nemesis.clockshim import build
+from nemesis.registry import FAULTS
+from nemesis.targets import resolve
+from tests.clients.workers import WorkerUnderTest, worker
+from tests.compose.local import undo_elsewhere
+from tests.nemesis.conformance import LASTS, make, possible, possible_variants
+from tests.nemesis.quorum import put_right, quorum_world, shows_and_heals, targets_of
+from tests.nemesis.worlds import TestWorld
+
+pytestmark = [pytest.mark.live, pytest.mark.docker]
+
+HERE = ("docker", "zookeeper3")
+# partition has a file of its own (test_partition_docker.py), session-expire needs a client.
+ELSEWHERE = ("partition", "session-expire")
+CLIENTS = {"worker": "worker:0", "node": "node:zk2", "link": "worker:1/node:zk2"}
+PEERS = "node:zk1/node:zk2"
+BETWEEN = [
+    variant
+    for variant in possible_variants(*HERE)
+    if getattr(FAULTS.load(variant[0]), "between_nodes", False)
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
+    folder = tmp_path_factory.mktemp("zookeeper3")
+    with quorum_world("zookeeper3", folder, clocks=True) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def well(world: TestWorld) -> Iterator[None]:
+    yield
+    put_right(world)
+
+
+@pytest.fixture
+def client(world: TestWorld, tmp_path: Path) -> Iterator[WorkerUnderTest]:
+    """kazoo, as worker 0 of the world."""
+    library = LIBRARIES.load("kazoo-fenced")
+    with worker(library.command(ensure(library)), tmp_path) as client:
+        reply = client.open(nodes=list(world.cluster.endpoints(0)), options={"session_ms": 10_000})
+        assert reply.type == "ok", reply
+        yield client
+        client.ask("close")  # else its session would be there in the next test
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [v for v in possible_variants(*HERE) if v[0] not in ELSEWHERE]
+)
+def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
+    if "clock" in name and build.why_not():
+        pytest.skip(build.why_not() or "")
+    aim = CLIENTS[FAULTS.load(name).acts_on]
+    shows_and_heals(world, name, params, targets_of(name, aim, world))
+
+
+@pytest.mark.parametrize(("name", "params"), BETWEEN)
+def test_it_shows_on_a_link_between_servers(
+    world: TestWorld, name: str, params: dict[str, Any]
+) -> None:
+    targets = resolve(PEERS, "link", world, random.Random(0))
+    assert targets == ["zk1-zk2"]
+    shows_and_heals(world, name, params, targets)
+
+
+@pytest.mark.parametrize("name", ["node-kill", "node-restart-empty"])
+def test_all_servers_at_once(world: TestWorld, name: str) -> None:
+    """Each is ready only when enough of the others are up again."""
+    shows_and_heals(world, name, {}, targets_of(name, "all-nodes", world))
+
+
+@pytest.mark.parametrize("name", [n for n in possible(LASTS, *HERE) if n not in ELSEWHERE])
+def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
+    if "clock" in name and build.why_not():
+        pytest.skip(build.why_not() or "")
+    fault = make(name)
+    acts_on = FAULTS.load(name).acts_on
+    targets = targets_of(name, PEERS if acts_on == "link" else CLIENTS[acts_on], world)
+    steps = fault.undo(world, targets)
+    fault.inject(world, targets)
+    undo_elsewhere(steps)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+
+
+def test_a_wiped_server_gets_its_data_back_from_the_others(world: TestWorld) -> None:
+    leader = world.cluster.nodes[world.cluster.primary()]
+    leader.leave_mark("kept")  # type: ignore[attr-defined]  # every ServerNode can
+    follower = next(node for node in world.cluster.nodes.values() if node is not leader)
+    shows_and_heals(world, "node-restart-empty", {}, [follower.name])
+    assert follower.has_mark("kept")  # type: ignore[attr-defined]
+
+
+def test_a_holder_is_told_that_its_session_was_ended(
+    world: TestWorld, client: WorkerUnderTest
+) -> None:
+    got = client.ask("acquire", key="expire", hold="1", timeout_ms=0)
+    assert got.type == "ok", got
+    fault = make("session-expire")
+    assert fault.can(world) is None
+    assert fault.undo(world, ["w0"]) == []
+    fault.inject(world, ["w0"])
+    evidence = fault.evidence(world, ["w0"])
+    assert evidence.bit, evidence.says
+    told = client.receive()
+    assert (told.event, told.key, told.hold) == ("lost", "expire", "1")
+    assert client.ask("release", key="expire", hold="1").error == "not-held"
+    again = client.ask("acquire", key="expire", hold="2", timeout_ms=0)
+    assert again.value["token"] > got.value["token"], "it has another session"
+    fault.heal(world, ["w0"])
+    assert fault.healed(world, ["w0"]).bit
+
+
+def test_a_session_that_is_there_is_told_from_one_that_is_not(
+    world: TestWorld, client: WorkerUnderTest
+) -> None:
+    assert client.ask("acquire", key="there", hold="1", timeout_ms=0).type == "ok"
+    leader = world.cluster.nodes[world.cluster.primary()]
+    link = next(link for link in world.cluster.links if link.src == "w0")
+    assert isinstance(leader, SessionKeeping)
+    (identity,) = leader.sessions(link)  # type: ignore[attr-defined]  # every ServerNode can
+    assert leader.has_session(identity)
+    assert not leader.has_session("0x1234567890")
+    with pytest.raises(HarnessError, match="no server knows a session of w1"):
+        make("session-expire").inject(world, ["w1"])
+
+
+@pytest.mark.parametrize("name", ["node-kill", "node-pause"])
+def test_a_leader_that_is_gone_is_followed_by_another(world: TestWorld, name: str) -> None:
+    leader = world.cluster.primary()
+    term = int(world.cluster.nodes[leader].facts()["term"])
+    fault = make(name)
+    fault.inject(world, [leader])
+
+    def followed() -> bool:
+        try:
+            new = world.cluster.primary()
+        except HarnessError:
+            return False
+        return new != leader and int(world.cluster.nodes[new].facts()["term"]) > term
+
+    assert wait_until(followed, timeout_s=15)
+    fault.heal(world, [leader])
