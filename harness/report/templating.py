@@ -93,7 +93,7 @@ def page(template: str, *, styles: list[str], scripts: list[str], **values: Any)
         environment()
         .get_template(template)
         .render(
-            policy=policy,
+            policy=Markup(policy),  # noqa: S704 - made here; masking could take a hash for a secret
             style=Markup(style),  # noqa: S704 - a file of this package
             scripts=[Markup(text) for text in code],  # noqa: S704 - files of this package
             **values,

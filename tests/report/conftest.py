@@ -33,6 +33,11 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def wait_ready(page: Page) -> None:
+    """Until the page's scripts are done.  (Its policy forbids the eval of wait_for_function.)"""
+    page.locator("html[data-ready]").wait_for(state="attached", timeout=120_000)
+
+
 @dataclass
 class Opened:
     """A page with what it did.  requests: everything but the page itself."""
@@ -78,7 +83,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         )
         found.page.goto(found.url)
         if ready and scripts:
-            found.page.wait_for_function("window.READY === true", timeout=60_000)
+            wait_ready(found.page)
         return found
 
     yield open_it

@@ -13,7 +13,7 @@ from harness.core.history import History, Op
 from harness.core.protocols import CheckContext
 from harness.report.html import html
 from tests.harness.reports import HOSTILE, SECRET, full, hostile
-from tests.report.conftest import Open
+from tests.report.conftest import Open, wait_ready
 from tests.report.synthetic import Run, synthetic
 
 pytestmark = pytest.mark.browser
@@ -185,8 +185,13 @@ def test_the_mouse_pans_and_zooms(opened: Open, text: str) -> None:
     assert page.evaluate("LH.page.line.view.t0") > 21
     before = page.evaluate("LH.page.line.view.t1 - LH.page.line.view.t0")
     page.mouse.wheel(0, -240)
-    page.wait_for_function(
-        "(before) => LH.page.line.view.t1 - LH.page.line.view.t0 < before * .8", arg=before
+    page.evaluate(
+        """(before) => new Promise((done) => {
+          const look = () => LH.page.line.view.t1 - LH.page.line.view.t0 < before * .8
+            ? done() : requestAnimationFrame(look);
+          look();
+        })""",
+        before,
     )
 
 
@@ -264,7 +269,7 @@ def test_big_runs_stay_small_and_quick(
     session = context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(path.as_uri())
-    page.wait_for_function("window.READY === true", timeout=120_000)
+    wait_ready(page)
     ready_ms = cpu_ms(session)
     wall_ms: float = page.evaluate("LH.readyMs")
     zooms = []

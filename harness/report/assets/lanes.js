@@ -144,6 +144,23 @@
   };
   LH.dots = LH.layer();
 
+  /* Marks are paths: fonts differ, and a missing one must not hide a stale write. */
+  LH.mark = (g, shape, x, y, half, colour) => {
+    g.beginPath();
+    if (shape === "cross") {
+      g.strokeStyle = colour; g.lineWidth = Math.max(2, half * .55);
+      g.moveTo(x - half, y - half); g.lineTo(x + half, y + half);
+      g.moveTo(x + half, y - half); g.lineTo(x - half, y + half);
+      g.stroke(); g.lineWidth = 1;
+      return;
+    }
+    g.fillStyle = colour;
+    g.moveTo(x, y - half); g.lineTo(x + half, y + (shape === "diamond" ? 0 : half));
+    if (shape === "diamond") g.lineTo(x, y + half);
+    g.lineTo(x - half, y + (shape === "diamond" ? 0 : half));
+    g.fill();
+  };
+
   /* A canvas in CSS pixels whatever the screen's density. */
   LH.fit = (canvas, width, height) => {
     const ratio = window.devicePixelRatio || 1;

@@ -106,8 +106,7 @@
       dots.flush(g);
       if (!coarse && marked.length < 1501) for (const i of marked) {
         const info = (ops.kind[i] & 3) > 1;
-        g.fillStyle = info ? colours.info : colours.fail; g.font = "9px system-ui, 'DejaVu Sans', sans-serif";
-        g.fillText(info ? "◆" : "▲", LEFT + (ops.start[i] - t0) * scale, y(ops.end[i] - ops.start[i]));
+        LH.mark(g, info ? "diamond" : "triangle", LEFT + (ops.start[i] - t0) * scale, y(ops.end[i] - ops.start[i]), 4, info ? colours.info : colours.fail);
       }
     };
 

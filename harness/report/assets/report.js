@@ -174,5 +174,5 @@
   $("now").textContent = meta.anomalies.length ? `${meta.anomalies.length} anomalies. Press n for the next.` : "No anomalies.";
   LH.page = { data, line, hover };
   LH.readyMs = performance.now();
-  window.READY = true;
+  document.documentElement.dataset.ready = "yes";
 })();

@@ -92,11 +92,6 @@
       g.fillStyle = colour; g.textAlign = "center"; g.textBaseline = "middle";
       g.fillText(text, (a + b) / 2, y + h / 2 + .5);
     };
-    const glyph = (g, text, px, y, colour, large) => {
-      g.font = `${large ? 14 : 9}px system-ui, 'DejaVu Sans', sans-serif`;
-      g.fillStyle = colour; g.textAlign = "center"; g.textBaseline = "middle";
-      g.fillText(text, px, y);
-    };
     const lease = (g, index, y, h, tint) => {
       const near = (i) => (holds.flags[i] & LEASED && shows(holds.key[i]) ? 0 : -1);
       g.globalAlpha = .35;
@@ -125,7 +120,7 @@
       });
       if (marks.length <= GLYPHS && oh > 4) for (const i of marks) {
         const info = (ops.kind[i] & 3) >= INFO;
-        glyph(g, info ? "◆" : "▲", x(ops.end[i]), row.y + oy + oh / 2, info ? colours.info : colours.fail);
+        LH.mark(g, info ? "diamond" : "triangle", x(ops.end[i]), row.y + oy + oh / 2, 4, info ? colours.info : colours.fail);
       }
       g.restore();
     };
@@ -149,15 +144,15 @@
         if (px < 0 || px >= view.width || seen[px * 3 + how]) continue;
         seen[px * 3 + how] = 1;
         if (how === 0) { g.fillStyle = colours.op; g.fillRect(LEFT + px - .5, row.y + 13, 1.5, 7); }
-        if (how === REFUSED) glyph(g, "▲", LEFT + px, row.y + 8, colours.info);
+        if (how === REFUSED) LH.mark(g, "triangle", LEFT + px, row.y + 8, 4, colours.info);
       }
-      for (let px = 0; px < view.width; px++) if (seen[px * 3 + STALE]) glyph(g, "✖", LEFT + px, row.y + 11, colours.over, true);
+      for (let px = 0; px < view.width; px++) if (seen[px * 3 + STALE]) LH.mark(g, "cross", LEFT + px, row.y + 11, 5, colours.over);
       g.restore();
     };
     const stale = (g) => {
       for (const k of data.stale) {
         const row = rows.find((r) => r.kind === "worker" && r.place === writes.row[k]);
-        if (row && writes.time[k] >= view.t0 && writes.time[k] <= view.t1) glyph(g, "✖", x(writes.time[k]), row.y + size.ops[0] + size.ops[1] / 2, colours.over, size.row > 20);
+        if (row && writes.time[k] >= view.t0 && writes.time[k] <= view.t1) LH.mark(g, "cross", x(writes.time[k]), row.y + size.ops[0] + size.ops[1] / 2, size.row > 20 ? 5 : 3, colours.over);
       }
     };
     const red = (g) => {
