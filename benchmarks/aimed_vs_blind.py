@@ -3,10 +3,11 @@
     python benchmarks/aimed_vs_blind.py [--seeds 20] [--runtime sim|process] [--json]
 
 Five situations that are known to go wrong.  *Aimed*: the fault waits for its moment and hits the
-holder, or acts while somebody holds and another waits.  *Blind*: the same fault with the same durations, on a
-client drawn at random at a time drawn at random, as nemeses do that do not know who holds what.
-Both get up to ``FAULTS_MAX`` faults in one run; what is counted is how many had begun, and how many
-seconds had passed, when the history first shows a violation by the checker of the claim.
+holder, or acts while somebody holds and another waits.  *Blind*: the same fault with the same
+durations, on a client drawn at random at a time drawn at random, as nemeses do that do not know
+who holds what.  Both get up to ``FAULTS_MAX`` faults in one run; what is counted is how many had
+begun, and how many seconds had passed, when the history first shows a violation by the checker of
+the claim.
 
 The lock is held for about a quarter of the time, by one of eight clients.
 """
