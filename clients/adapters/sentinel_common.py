@@ -2,8 +2,8 @@
 
 Discovery is the library's own (``redis.sentinel.Sentinel``): it asks one sentinel after another
 with SENTINEL MASTERS, takes the first that knows a primary which is up, and asks again at each new
-connection.  The address that it is told is good between servers only, so the connection goes to
-the worker's own link to that server instead; nothing else is changed.
+connection.  The address that it is told is good between servers only, so that of the worker's own
+link to the same server takes its place; nothing else is changed.
 
 Facts, read in redis-py 8.1's ``sentinel.py`` and tried:
 
@@ -55,13 +55,12 @@ class Options(NamedTuple):
 
 
 class LinkConnection(SentinelManagedConnection):
-    """A connection that goes to the worker's link to the server whose address it was given."""
+    """A connection that bears the name of its link, and knows in whose epoch it was made."""
 
     def connect_to(self, address: tuple[str, int]) -> None:
-        node = self.connection_pool.sentinel_manager.link_to(address)
-        self.client_name = f"lockhavoc-{node['port']}"
+        self.client_name = f"lockhavoc-{address[1]}"
         self.epoch = self.connection_pool.sentinel_manager.epoch
-        super().connect_to((node["host"], node["port"]))
+        super().connect_to(address)  # type: ignore[no-untyped-call]  # redis
 
     def read_response(self, *args: Any, **kwargs: Any) -> Any:
         reply = super().read_response(*args, **kwargs)
@@ -85,7 +84,7 @@ class LinkSentinel(Sentinel):
         if not asked:
             known = ", ".join(str(node["name"]) for node in nodes) or "none"
             raise Refused(f"no node is called {SENTINEL_PREFIX}N (nodes: {known})")
-        super().__init__(
+        super().__init__(  # type: ignore[no-untyped-call]  # redis
             [(node["host"], node["port"]) for node in asked],
             sentinel_kwargs={
                 "socket_timeout": limit_s,
@@ -96,23 +95,26 @@ class LinkSentinel(Sentinel):
             },
             **kwargs,
         )
-        for node, client in zip(asked, self.sentinels):
+        for at, node in enumerate(asked):
+            client = self.sentinels[at]
             client.connection_pool.connection_kwargs["client_name"] = f"lockhavoc-{node['port']}"
         self._links = {str(node["address"]): node for node in nodes}
 
-    def link_to(self, address: tuple[str, int]) -> Mapping[str, Any]:
-        """The worker's own way to the server that calls itself so."""
-        name = f"{address[0]}:{address[1]}"
+    def discover_master(self, service_name: str) -> tuple[str, int]:
+        """The worker's own way to the server that the sentinels name."""
+        host, port = super().discover_master(service_name)  # type: ignore[no-untyped-call]  # redis
+        name = f"{host}:{port}"
         if name not in self._links:
             known = ", ".join(self._links)
             raise Refused(f"the sentinels name {name}, which is no node here (nodes: {known})")
-        return self._links[name]
+        link = self._links[name]
+        return link["host"], link["port"]
 
     def check_master_state(self, state: Mapping[str, Any], service_name: str) -> bool:
-        if not super().check_master_state(state, service_name):
-            return False
-        self.epoch = int(state["config-epoch"])
-        return True
+        up = super().check_master_state(state, service_name)  # type: ignore[no-untyped-call]  # redis
+        if up:
+            self.epoch = int(state["config-epoch"])
+        return bool(up)
 
 
 def sentinel_client(
@@ -128,7 +130,7 @@ def sentinel_client(
     if options.connect_timeout_ms is not None:
         arguments["socket_connect_timeout"] = options.connect_timeout_ms / 1000
     sentinels = manager(nodes, options)
-    client = sentinels.master_for(
+    client = sentinels.master_for(  # type: ignore[no-untyped-call]  # redis
         SERVICE, connection_pool_class=SentinelConnectionPool, **arguments
     )
     return client, sentinels

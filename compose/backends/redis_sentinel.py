@@ -27,8 +27,15 @@ import functools
 from collections.abc import Mapping
 
 from compose.backends.resp import RESP_OPTIONS, resp_binaries
-from compose.backends.spec import RELEASES, BackendSpec, Local, LocalPlace, LocalProgram
-from compose.backends.spec import NodeSpec, Option
+from compose.backends.spec import (
+    RELEASES,
+    BackendSpec,
+    Local,
+    LocalPlace,
+    LocalProgram,
+    NodeSpec,
+    Option,
+)
 from compose.families.sentinel import SERVICE
 from harness.core.errors import HarnessError
 from harness.core.protocols import Node
