@@ -26,6 +26,7 @@ BACKENDS = Registry(
     {
         "etcd3": "compose.backends.etcd3:ETCD3",
         "postgres-ha": "compose.backends.postgres_ha:POSTGRES_HA",
+        "postgres-pgbouncer": "compose.backends.postgres_pgbouncer:POSTGRES_PGBOUNCER",
         "postgres1": "compose.backends.postgres1:POSTGRES1",
         "redis-single": "compose.backends.redis_single:REDIS_SINGLE",
         "redis-sentinel": "compose.backends.redis_sentinel:REDIS_SENTINEL",
@@ -40,6 +41,7 @@ FAMILIES = Registry(
     "family",
     {
         "etcd": "compose.families.etcd:EtcdFamily",
+        "pgbouncer": "compose.families.pgbouncer:PgbouncerFamily",
         "postgres": "compose.families.postgres:PostgresFamily",
         "redis": "compose.families.redis:RedisFamily",
         "sentinel": "compose.families.sentinel:SentinelFamily",

@@ -55,6 +55,7 @@ class Connection:
         self._deadline_ns = _CLOCK.now() + ms(timeout_ms)
         self._socket = socket.create_connection((host, port), timeout=timeout_ms / 1000)
         self._buffer = b""
+        self.columns: list[str] = []  # names of the last answer's
 
     def __enter__(self) -> Connection:
         return self
@@ -63,13 +64,15 @@ class Connection:
         self._socket.close()
 
     def ask(self, sql: str, *, database: str = "postgres") -> Rows:
-        """Says who we are, asks, says good-bye, all in one packet; returns the rows as text (NULL
-        is "").  SqlError, Closed, OSError, TimeoutError."""
+        """Says who we are and asks, in one packet; returns the rows as text (NULL is "").
+
+        No good-bye in that packet: PgBouncer would take it for a client that left before its
+        answer.  SqlError, Closed, OSError, TimeoutError."""
         settings = ("user", "postgres", "database", database, "application_name", APPLICATION)
         start = b"".join(word.encode() + b"\0" for word in settings) + b"\0"
         packet = struct.pack("!ii", len(start) + 8, _PROTOCOL) + start
         self._set_timeout()
-        self._socket.sendall(packet + _message(b"Q", sql.encode() + b"\0") + _message(b"X"))
+        self._socket.sendall(packet + _message(b"Q", sql.encode() + b"\0"))
         return self._answer()
 
     def _answer(self) -> Rows:
@@ -80,7 +83,9 @@ class Connection:
         for kind, body in self._messages():
             if kind == b"R" and struct.unpack("!i", body[:4])[0] != _TRUST:
                 raise SqlError("28000", "it wants a password; pg_hba.conf must say trust")
-            if kind == b"D":
+            if kind == b"T":
+                self.columns = _columns(body)
+            elif kind == b"D":
                 rows.append(_row(body))
             elif kind == b"E":
                 failure = failure or _error(body)
@@ -131,9 +136,27 @@ def ask(
     answer (an AnsweredError), HarnessError if there is no answer within ``timeout_ms``."""
     if values:
         sql %= tuple(quote(value) for value in values)
+    return _ask(host, port, sql, database, timeout_ms)[1]
+
+
+def table(
+    host: str,
+    port: int,
+    sql: str,
+    *,
+    database: str = "postgres",
+    timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS,
+) -> list[dict[str, str]]:
+    """The same, each row with the names of its columns."""
+    columns, rows = _ask(host, port, sql, database, timeout_ms)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _ask(host: str, port: int, sql: str, database: str, timeout_ms: int) -> tuple[list[str], Rows]:
     try:
         with Connection(host, port, timeout_ms) as connection:
-            return connection.ask(sql, database=database)
+            rows = connection.ask(sql, database=database)
+            return connection.columns, rows
     except TimeoutError as error:
         raise HarnessError(
             f"server at {host}:{port} gave no answer to {sql[:40]!r} in {timeout_ms} ms"
@@ -152,8 +175,18 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _message(kind: bytes, body: bytes = b"") -> bytes:
+def _message(kind: bytes, body: bytes) -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
+
+
+def _columns(body: bytes) -> list[str]:
+    (count,) = struct.unpack("!h", body[:2])
+    at, names = 2, []
+    for _ in range(count):
+        end = body.index(b"\0", at)
+        names.append(body[at:end].decode(errors="replace"))
+        at = end + 1 + 18  # table, number, type, size, modifier, format
+    return names
 
 
 def _row(body: bytes) -> list[str]:

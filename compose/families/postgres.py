@@ -45,10 +45,7 @@ SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
        CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())
             ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
        END AS term,
-       CASE WHEN pg_is_in_recovery()
-            THEN coalesce(pg_stat_get_function_calls('lockhavoc_echo'::regproc), 0)
-            ELSE (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM lockhavoc_echo)
-       END AS echoes,
+       lockhavoc_echoes() AS echoes,
        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted) AS keys,
        floor(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())) AS uptime_s,
        (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
@@ -60,7 +57,6 @@ SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
        END AS streaming
 """
 _NUMBERS = ("term", "echoes", "keys", "uptime_s", "lsn", "streaming")
-_FIELDS = re.findall(r"\bAS (\w+),?$", _FACTS, re.MULTILINE)
 
 
 class PostgresFamily(Family):
@@ -69,7 +65,7 @@ class PostgresFamily(Family):
     name = "postgres"
 
     def probe(self, host: str, port: int, timeout_ms: int) -> Probe:
-        return probe(host, port, timeout_ms, "lockhavoc_echo()")
+        return probe(host, port, timeout_ms)
 
     def facts(
         self, host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS
@@ -77,8 +73,8 @@ class PostgresFamily(Family):
         """Besides those of every family: ``lsn`` (bytes of log written or replayed so far),
         ``streaming`` (connections that replicate), ``read_only``; ``keys`` counts the advisory
         locks that are held."""
-        (row,) = pgwire.ask(host, port, _FACTS, timeout_ms=timeout_ms)
-        found: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+        (row,) = pgwire.table(host, port, _FACTS, timeout_ms=timeout_ms)
+        found: dict[str, Any] = dict(row)
         found |= {name: int(found[name]) for name in _NUMBERS}
         found["read_only"] = found["read_only"] == "t"
         return {**found, "server": "postgresql", "persistent": True}
@@ -140,8 +136,9 @@ class PostgresFamily(Family):
         pgwire.ask(host, port, f"SELECT pg_terminate_backend({int(identity)})")
 
 
-def probe(host: str, port: int, timeout_ms: int, call: str, *, database: str = "postgres") -> Probe:
-    """One echo: ``call`` and a fresh word, which must come back.  An error is an answer."""
+def probe(host: str, port: int, timeout_ms: int, *, database: str = "postgres") -> Probe:
+    """One echo: it draws from the sequence, and sends a fresh word that must come back.  An error
+    is an answer."""
     nonce = f"lockhavoc:{os.urandom(8).hex()}"
     try:
         connection = pgwire.Connection(host, port, timeout_ms)
@@ -152,14 +149,14 @@ def probe(host: str, port: int, timeout_ms: int, call: str, *, database: str = "
     with connection:
         sent_ns = _CLOCK.now()
         try:
-            rows = connection.ask(f"SELECT '{nonce}', {call}", database=database)
+            rows = connection.ask(f"SELECT '{nonce}', lockhavoc_echo()", database=database)
         except AnsweredError:
             return Probe("answered", _CLOCK.now() - sent_ns)
         except TimeoutError:
             return Probe("silent")
         except (pgwire.Closed, HarnessError, OSError):
             return Probe("closed")
-        if [row[:1] for row in rows] != [[nonce]]:
+        if [row[:1] for row in rows] != [[nonce]]:  # a stranger, or an answer to somebody else
             return Probe("closed")
         return Probe("answered", _CLOCK.now() - sent_ns)
 
