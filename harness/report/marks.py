@@ -100,10 +100,10 @@ def marks(report: RunReport, history: History) -> list[Mark]:
 
 
 def _when(anomaly: Anomaly, ops: Sequence[Interval]) -> tuple[int, int]:
-    """From the first to the last thing that proves it; two beliefs at once: while they overlap."""
+    """From the first to the last thing that proves it; two holders at once: while they overlap."""
     granted = [op.return_ns for op in ops if LOCK_F.get(op.invoke.f) == ACQUIRE]
     answered = [time_ns for time_ns in granted if time_ns is not None]
-    if anomaly.side is Side.CLIENT and anomaly.overlap_ns is not None and len(answered) > 1:
+    if anomaly.side is not Side.RESOURCE and anomaly.overlap_ns and len(answered) > 1:
         return max(answered), max(answered) + anomaly.overlap_ns
     times = [op.call_ns for op in ops]
     times += [op.return_ns for op in ops if op.return_ns is not None]

@@ -171,7 +171,7 @@
     $("copy").addEventListener("click", async () => { await navigator.clipboard.writeText($("replay").textContent.trim()); $("copy").textContent = "Copied"; });
   }
   line.paint();
-  $("now").textContent = meta.anomalies.length ? `${meta.anomalies.length} anomalies. Press n for the next.` : "No anomalies.";
+  $("now").textContent = meta.anomalies.length ? `${meta.anomalies.length} ${meta.anomalies.length > 1 ? "anomalies" : "anomaly"}. Press n for the next.` : "No anomalies.";
   LH.page = { data, line, hover };
   LH.readyMs = performance.now();
   document.documentElement.dataset.ready = "yes";
