@@ -43,6 +43,7 @@ _STATUS = "/etcdserverpb.Maintenance/Status"
 _LEADS, _BORN = "etcd_server_is_leader", "process_start_time_seconds"
 _VERSION = re.compile(r'^etcd_server_version{server_version="([^"]+)"} 1$', re.MULTILINE)
 _LENGTH = re.compile(rb"(?im)^content-length: *(\d+)")
+_MEMBER = re.compile(r'^etcd_server_id{server_id="([^"]+)"} 1$', re.MULTILINE)
 _MARKS = "lockhavoc/marks/"  # beside what lock libraries write, never among it
 
 Echo = Callable[[socket.socket, int], None]  # one echo on an open connection, until (ns)
@@ -90,8 +91,9 @@ class EtcdFamily(Family):
             found: dict[str, Any] = {
                 "role": "primary" if _metric(metrics, _LEADS) == 1 else "member",
                 "server": "etcd",
-                "version": _version(metrics),
-                "run_id": f"{_metric(metrics, _BORN):.2f}",
+                "version": _label(metrics, _VERSION, "etcd_server_version"),
+                "run_id": f"{_label(metrics, _MEMBER, 'etcd_server_id')}"
+                f"@{_metric(metrics, _BORN):.2f}",
                 "echoes": int(_metric(metrics, _ECHOES)),
                 "persistent": True,
             }
@@ -233,10 +235,10 @@ def _metric(metrics: str, name: str) -> float:
     return float(metrics[start + 1 :].split("\n", 1)[0].rsplit(" ", 1)[1])
 
 
-def _version(metrics: str) -> str:
-    found = _VERSION.search(metrics)
+def _label(metrics: str, pattern: re.Pattern[str], name: str) -> str:
+    found = pattern.search(metrics)
     if not found:
-        raise LookupError("etcd_server_version")
+        raise LookupError(name)
     return found[1]
 
 

@@ -72,7 +72,7 @@ def is_whole(cluster: Cluster) -> bool:
     spec = BACKENDS.load("etcd3")
     try:
         for node, said in zip(cluster.nodes.values(), spec.nodes, strict=True):
-            family_for(spec, said).check_ready(node.host, node.port)  # type: ignore[attr-defined]
+            family_for(spec, said).check_ready(node.host, node.port)
         cluster.primary()
     except HarnessError:
         return False
