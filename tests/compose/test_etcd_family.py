@@ -46,7 +46,8 @@ def test_facts_out_of_metrics_and_a_local_range() -> None:
     metrics = http(METRICS.format(leads=1), length=False)
     with peer(answering(metrics, http(RANGE))) as port:
         assert FAMILY.facts("127.0.0.1", port) == {
-            "role": "primary", "server": "etcd", "version": "3.5.16", "run_id": "8e9e05c5@1796051210.27",
+            "role": "primary", "server": "etcd", "version": "3.5.16",
+            "run_id": "8e9e05c5@1796051210.27",
             "echoes": 7, "persistent": True, "keys": 3, "term": 4,
         }  # fmt: skip
 
