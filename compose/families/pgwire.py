@@ -164,7 +164,7 @@ def _ask(host: str, port: int, sql: str, database: str, timeout_ms: int) -> tupl
     except (Closed, OSError) as error:
         raise HarnessError(
             f"server at {host}:{port} did not answer {sql[:40]!r}: "
-            f"{error or 'it closed the connection'}"
+            f"{str(error) or 'it closed the connection'}"
         ) from error
 
 
