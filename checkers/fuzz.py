@@ -30,11 +30,11 @@ from checkers.engine.work import Work
 from checkers.fuzz_draw import DRAWS, Act, intervals_of, ops_of
 from checkers.models import make
 from checkers.models.base import ACQUIRE, Model, determined
-from checkers.monitors import cas, lease, mutex, reentrant, resource, rwlock, semaphore
+from checkers.monitors import belief, cas, lease, mutex, reentrant, resource, rwlock, semaphore
 from checkers.monitors.span import Verdict
-from checkers.oracle import linearizable
+from checkers.oracle import exclusive, linearizable
 from checkers.stream import check_stream
-from harness.core.history import Interval
+from harness.core.history import Interval, Op
 from harness.core.result import Valid
 
 TTL = 10
@@ -64,8 +64,10 @@ class Target(msgspec.Struct, frozen=True):
 
     draw: Callable[[random.Random], list[Act]]
     monitor: Callable[[list[Interval]], Verdict]
-    model: Model
+    model: Model | None = None  # None: no question of orders, only ``oracle`` answers it
     online: str | None = None  # the verdict of ``check_stream`` that answers the same question
+    oracle: Callable[[list[Interval]], bool] | None = None  # default: all orders for the model
+    options: dict[str, Any] = {}  # of ``check_stream``
 
 
 def targets() -> dict[str, Target]:
@@ -83,6 +85,7 @@ def targets() -> dict[str, Target]:
             lambda ops: lease.check(ops, ttl_ns=TTL),
             make("lease", ttl_ns=TTL),
             "lease",
+            options={"ttl_ns": TTL},
         ),
         "lease-drift": Target(
             DRAWS["lease"],
@@ -105,7 +108,31 @@ def targets() -> dict[str, Target]:
         "rwlock": Target(DRAWS["rwlock"], rwlock.check, make("rwlock")),
         "cas": Target(DRAWS["cas"], cas.check, make("cas")),
         "store": Target(DRAWS["store"], resource.check, make("store"), "store"),
+        "belief": _beliefs(enforced=True),
+        "belief-naive": _beliefs(enforced=False),
     }
+
+
+def _beliefs(*, enforced: bool) -> Target:
+    """Believed windows, with and without the clients' own deadlines."""
+
+    def monitor(ops: list[Interval]) -> Verdict:
+        known, lost = _signals(ops)
+        end_ns = max((e.time for op in ops for e in (op.invoke, op.complete) if e), default=0)
+        return belief.check(known, ttl_ns=TTL, enforced=enforced, lost=lost, end_ns=end_ns)
+
+    def oracle(ops: list[Interval]) -> bool:
+        known, lost = _signals(ops)
+        return exclusive(known, lost, ttl_ns=TTL, enforced=enforced)
+
+    options = {"ttl_ns": TTL, "enforced": enforced}
+    return Target(DRAWS["belief"], monitor, None, "belief", oracle, options)
+
+
+def _signals(ops: list[Interval]) -> tuple[list[Interval], list[Op]]:
+    """Operations and signals of loss, which ``intervals_of`` puts together."""
+    lost = [op.invoke for op in ops if op.invoke.f == belief.LOST]
+    return [op for op in ops if op.invoke.f != belief.LOST], lost
 
 
 def answers(target: Target, ops: list[Interval]) -> dict[str, bool | str]:
@@ -117,7 +144,11 @@ def answers(target: Target, ops: list[Interval]) -> dict[str, bool | str]:
     else:
         found["monitor"] = verdict.valid is Valid.TRUE
     if target.online is not None:
-        found["online"] = _online(target.online, ops)
+        found["online"] = _online(target.online, target.options, ops)
+    if target.oracle is not None:
+        found["oracle"] = target.oracle(ops)
+    if target.model is None:
+        return found
     for name, strategy in (("wgl", wgl), ("frontier", frontier)):
         model = determined(target.model)
         valid: bool | None = True
@@ -128,16 +159,16 @@ def answers(target: Target, ops: list[Interval]) -> dict[str, bool | str]:
             if valid is not True:
                 break
         found[name] = "out of budget" if valid is None else valid
-    found["oracle"] = linearizable(ops, target.model)
+    found.setdefault("oracle", linearizable(ops, target.model))
     return found
 
 
-def _online(name: str, ops: list[Interval]) -> bool | str:
+def _online(name: str, options: dict[str, Any], ops: list[Interval]) -> bool | str:
     """What the online monitors say of these operations, written as lines."""
     events = [event for op in ops for event in (op.invoke, op.complete) if event is not None]
     events.sort(key=lambda event: event.index)
     lines = [msgspec.json.encode(event) for event in events]
-    found = check_stream(lines, ttl_ns=TTL if name == "lease" else None)
+    found = check_stream(lines, **options)
     verdict = found[name]
     if name == "lease" and any(anomaly.kind in _TOKEN_KINDS for anomaly in verdict.anomalies):
         return "not asked"

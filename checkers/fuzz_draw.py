@@ -21,7 +21,9 @@ import msgspec
 
 from checkers.models import make
 from checkers.models.base import Model
-from harness.core.history import History, Interval, Op, Type
+from harness.core.history import NEMESIS, History, Interval, Op, Type
+
+LOST = "lost"  # an act of this name is one event, a signal to the client it names
 
 
 class Act(msgspec.Struct):
@@ -47,7 +49,9 @@ def ops_of(acts: list[Act]) -> list[Op]:
     events.sort(key=lambda event: event[:3])
     found = []
     for index, (at, _, ends, act) in enumerate(events):
-        if ends:
+        if act.f == LOST:
+            op = Op(index, at, NEMESIS, Type.INFO, LOST, "k", act.sent)
+        elif ends:
             op = Op(index, at, act.process, act.kind, act.f, "k", act.got, act.error)
         else:
             op = Op(index, at, act.process, Type.INVOKE, act.f, "k", act.sent)
@@ -56,8 +60,9 @@ def ops_of(acts: list[Act]) -> list[Op]:
 
 
 def intervals_of(acts: list[Act]) -> list[Interval]:
-    """The acts as operations of one key."""
-    return History(ops_of(acts)).intervals()
+    """The acts as operations of one key; signals of loss stand at the end, without completion."""
+    ops = ops_of(acts)
+    return History(ops).intervals() + [Interval(op, None) for op in ops if op.f == LOST]
 
 
 class Sim:
@@ -323,6 +328,17 @@ def _anonymous(rng: random.Random) -> list[Act]:
     return _spoil(rng, sim.acts)
 
 
+def _belief(rng: random.Random) -> list[Act]:
+    """Leases, often shorter than clients believe; some clients are told that they lost theirs."""
+    acts = _drawn("lease", holds=rng.random() < 0.6, ttl=rng.choice((10, 5, 5)))(rng)
+    for act in rng.sample(acts, min(len(acts), rng.choice((0, 0, 1, 2)))):
+        about: dict[str, Any] = {"process": act.process}
+        if isinstance(act.sent, dict) and "hold" in act.sent:
+            about["hold"] = act.sent["hold"]
+        acts.append(Act(-1, LOST, act.call + rng.randint(0, 9), None, "info", about))
+    return acts
+
+
 def _drawn(name: str, **options: Any) -> Callable[[random.Random], list[Act]]:
     def draw(rng: random.Random) -> list[Act]:
         model_options: dict[str, Any] = {}
@@ -370,4 +386,5 @@ DRAWS: dict[str, Callable[[random.Random], list[Act]]] = {
     "cas": _cas,
     "store": _store,
     "anonymous": _anonymous,
+    "belief": _belief,
 }

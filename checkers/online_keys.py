@@ -24,6 +24,7 @@ class Value(msgspec.Struct, gc=False, frozen=True):
     token: int | str | None = None
     owner: str | int | None = None
     ttl_ns: int | None = None
+    process: int | str | None = None  # whom a signal of loss is for
 
 
 NOTHING = Value()

@@ -244,7 +244,11 @@ class Locks(Judge):
 
     def told_lost(self, event: Line) -> None:
         """A client was told that its lock is lost: it stops believing."""
-        hold = self.holds.get(self.hold_id(event, event))
+        whose = event.value.process
+        name: Any = event.value.hold
+        if name is None:
+            name = (event.key, event.process if whose is None else whose)
+        hold = self.holds.get(name) or self.ended.get(name)
         if hold is not None:
             hold.believed = min(hold.believed, event.time)
 

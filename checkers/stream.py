@@ -172,14 +172,18 @@ def _again(
     enforced: bool,
 ) -> None:
     """Batch monitors for the keys that the online forms put aside."""
-    intervals = pair(read_keys(path, frozenset(online.aside)))
+    events = list(read_keys(path, frozenset(online.aside)))
+    lost = [event for event in events if event.f == belief.LOST]
+    intervals = pair(event for event in events if event.f != belief.LOST)
     locks = [op for op in intervals if op.invoke.f in LOCK_F]
     tokens = bool(verdicts["fenced"].stats.get("tokens"))
     batch = {
         "mutex": mutex.check(locks),
         "fenced": mutex.check_fenced(locks) if tokens else None,
         "lease": lease.check(locks, ttl_ns=ttl_ns, drift_ppm=drift_ppm, fenced=tokens),
-        "belief": belief.check(locks, ttl_ns=ttl_ns, enforced=enforced, end_ns=online.now),
+        "belief": belief.check(
+            locks, ttl_ns=ttl_ns, enforced=enforced, lost=lost, end_ns=online.now
+        ),
         "store": resource.check(intervals),
     }
     for name, found in batch.items():

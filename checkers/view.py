@@ -167,16 +167,11 @@ class View:
 
     @cached_property
     def lost(self) -> dict[str | None, list[Op]]:
-        """Loss signals per key, under the process that got them."""
+        """Loss signals per key."""
         found: dict[str | None, list[Op]] = {}
         for op in self.history:
-            if op.f != LOST:
-                continue
-            process = op.process
-            if isinstance(op.value, dict) and "process" in op.value:
-                process = op.value["process"]
-            seen = Op(op.index, op.time, process, op.type, op.f, op.key, op.value)
-            found.setdefault(op.key, []).append(seen)
+            if op.f == LOST:
+                found.setdefault(op.key, []).append(op)
         return found
 
     def believed(self, *, enforced: bool) -> dict[str | None, list[Window]]:

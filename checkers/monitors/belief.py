@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from checkers.models.base import ACQUIRE, LOCK_F, RELEASE, RENEW
+from checkers.models.base import ACQUIRE, LOCK_F, RELEASE, RENEW, freeze
 from checkers.monitors.span import INF, Span, Verdict, by_key, judge, ms, service
 from harness.core.history import Interval, Op
 from harness.core.limits import OVERLAPS_MAX
@@ -90,16 +90,17 @@ def windows(
     mine: dict[Any, list[Span]] = {}  # by hold, else by process
     for span in spans:
         mine.setdefault(span.process if span.hold is None else (span.hold,), []).append(span)
-    signals: dict[int | str, list[Op]] = {}
+    signals: dict[Any, list[Op]] = {}
     for op in lost:
-        signals.setdefault(op.process, []).append(op)
+        signals.setdefault(addressee(op), []).append(op)
     found = []
     for ops in mine.values():
         for i, span in enumerate(ops):
             if span.f == ACQUIRE and span.ok:
                 window = _window(span, ops, i, ttl_ns if enforced else None, enforced)
                 died = sorted((deaths or {}).get(span.process, ()))
-                _signal(window, signals.get(span.process, ()))
+                told = signals.get((span.hold,), []) if span.hold is not None else []
+                _signal(window, [*told, *signals.get(span.process, ())])
                 j = bisect_left(died, window.start)
                 if j < len(died):
                     _close(window, died[j], None, "killed")
@@ -134,8 +135,7 @@ def _window(acquire: Span, ops: list[Span], i: int, ttl_ns: int | None, enforced
             _close(window, span.call, span.invoke, "released")
             break
         if span.f == RENEW and span.seen is not None:
-            _close(window, span.ret, span.event, "renew refused")
-            break
+            _close(window, span.ret, span.event, "renew refused")  # a release may come before
         if span.f == RENEW and span.ok and enforced and span.ret < deadline:
             lasts = span.ttl if span.ttl is not None else own
             deadline = INF if lasts is None else span.call + lasts
@@ -147,16 +147,22 @@ def _window(acquire: Span, ops: list[Span], i: int, ttl_ns: int | None, enforced
                 break
             if span.f == RENEW and span.seen is not None and span.hold == acquire.hold:
                 window.naive_end = min(window.naive_end, span.ret)
-                break
     return window
 
 
+def addressee(signal: Op) -> Any:
+    """Whom a signal of loss is for: (hold id,) if it names one, else a process."""
+    about = signal.value if isinstance(signal.value, dict) else {}
+    if about.get("hold") is not None:
+        return (freeze(about["hold"]),)
+    return about.get("process", signal.process)
+
+
 def _signal(window: Window, signals: Sequence[Op]) -> None:
-    for op in signals:
-        hold = op.value.get("hold") if isinstance(op.value, dict) else None
-        if op.time >= window.start and (hold is None or hold == window.hold):
-            _close(window, op.time, op.index, "lost signal")
-            return
+    later = [op for op in signals if op.time >= window.start]
+    if later:
+        first = min(later, key=lambda op: op.index)
+        _close(window, first.time, first.index, "lost signal")
 
 
 def overlaps(found: list[Window], *, pauses: Sequence[Pause] = ()) -> list[Overlap]:
@@ -185,12 +191,12 @@ def overlaps(found: list[Window], *, pauses: Sequence[Pause] = ()) -> list[Overl
 def naive_overlaps(found: list[Window]) -> int:
     """How many pairs overlap when the clients' own deadlines are left out."""
     count = 0
-    believing: list[tuple[int, int | str]] = []
-    for window in found:
+    believing: list[tuple[int, int, int | str]] = []
+    for number, window in enumerate(found):
         while believing and believing[0][0] <= window.start:
             heapq.heappop(believing)
-        count += sum(1 for _, process in believing if process != window.process)
-        heapq.heappush(believing, (window.naive_end, str(window.process)))
+        count += sum(1 for _, _, process in believing if process != window.process)
+        heapq.heappush(believing, (window.naive_end, number, window.process))
     return count
 
 

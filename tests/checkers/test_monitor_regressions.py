@@ -63,6 +63,16 @@ CASES: list[tuple[str, bool, list[Act]]] = [
         ],
     ),
     (
+        "belief",
+        True,
+        [
+            ok(3, "acquire", 1, 3, hold="h0"),
+            ok(1, "acquire", 5, 8, hold="h1"),
+            refused(3, "renew", 8, 11, "not-held", hold="h0"),
+            refused(0, "release", 8, 14, "not-held", hold="h0"),
+        ],
+    ),
+    (
         "mutex-busy",
         False,
         [
