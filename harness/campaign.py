@@ -27,6 +27,7 @@ from harness.core.errors import (
 from harness.interrupts import interruptible
 from harness.registries import SIM
 from harness.report.document import RunReport
+from harness.report.live import Plain, Screen, display
 from harness.scenario import Scenario, load
 from harness.summary import print_campaign, print_report
 
@@ -46,13 +47,8 @@ def run_all(
     argv: Sequence[str],
 ) -> int:
     """Runs every scenario ``repeat`` times and prints reports; returns the exit code."""
-    from harness.run import execute, publish
-
     prepared = _prepare(paths, seed, repeat)
-
-    def progress(line: str) -> None:
-        if not quiet:
-            click.echo(line, err=True)
+    progress = display(quiet=quiet)
 
     reports: list[RunReport] = []
     failed: list[tuple[str, LockhavocError]] = []
@@ -60,17 +56,7 @@ def run_all(
         for path, scenario, plan in prepared:
             chosen = _choose_runtime(scenario, runtime)
             try:
-                report = execute(
-                    scenario,
-                    plan,
-                    source=path.read_text(encoding="utf-8"),
-                    runtime=chosen,
-                    store_dir=store_dir,
-                    argv=["lockhavoc", *argv],
-                    replay=_replay(path, plan, chosen),
-                    progress=progress,
-                )
-                publish(report, store_dir)
+                report = _run_one(path, scenario, plan, chosen, store_dir, argv, progress)
             except LockhavocError as error:
                 click.echo(f"lockhavoc: {scenario.name}: {error}", err=True)
                 failed.append((scenario.name, error))
@@ -83,6 +69,34 @@ def run_all(
     print_campaign(reports, [(name, str(error)) for name, error in failed], as_json=as_json)
     codes = [r.exit_code for r in reports] + [error.exit_code for _, error in failed]
     return next((code for code in _WORST_FIRST if code in codes), EXIT_AS_CLAIMED)
+
+
+def _run_one(
+    path: Path,
+    scenario: Scenario,
+    plan: plans.Plan,
+    runtime: str,
+    store_dir: Path,
+    argv: Sequence[str],
+    progress: Plain | Screen,
+) -> RunReport:
+    from harness.run import execute, publish
+
+    try:
+        report = execute(
+            scenario,
+            plan,
+            source=path.read_text(encoding="utf-8"),
+            runtime=runtime,
+            store_dir=store_dir,
+            argv=["lockhavoc", *argv],
+            replay=_replay(path, plan, runtime),
+            progress=progress,
+        )
+    finally:
+        progress.rest()
+    publish(report, store_dir)
+    return report
 
 
 def _prepare(

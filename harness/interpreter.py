@@ -31,7 +31,6 @@ from harness.liveview import LiveView
 from harness.nemesis_runner import NemesisRunner
 
 IDLE_POLL_NS = 50 * NS_PER_MS  # longest wait when nothing is scheduled
-TURN_EVERY_NS = 2 * NS_PER_S  # between two lines of progress
 REOPEN_DELAY_NS = 100 * NS_PER_MS  # between two attempts to open a session
 LOCK_OPS = frozenset({"acquire", "release", "renew"})
 
@@ -62,6 +61,7 @@ class Interpreter:
         nemesis: NemesisRunner,
         sessions: Sequence[dict[str, Any]],
         on_turn: Callable[[int], None],
+        turn_every_ns: int,
         leased: bool = True,
     ) -> None:
         self.clock, self.start_ns, self.pool = clock, start_ns, pool
@@ -69,7 +69,8 @@ class Interpreter:
         self.workers = len(sessions)
         self.failures: list[str] = []
         self.hellos: dict[int, dict[str, Any]] = {}
-        self._sessions, self._on_turn = sessions, on_turn
+        self._sessions = sessions
+        self._on_turn, self._turn_every_ns = on_turn, turn_every_ns
         self._leased = leased  # do locks end after a time: else histories name none
         self._generator: Generator | None = None
         self._refused: dict[int, str] = {}
@@ -128,7 +129,7 @@ class Interpreter:
                 self._take(event)
             journal.flush_if_due(now_ns)
             if now_ns >= self._turn_ns:
-                self._turn_ns = now_ns + TURN_EVERY_NS
+                self._turn_ns = now_ns + self._turn_every_ns
                 self._on_turn(now_ns)
 
     def _is_over(self) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness import store
 from harness.check import analyse, context_of, load_run
-from harness.core.clock import NS_PER_MS, NS_PER_S
+from harness.core.clock import NS_PER_MS
 from harness.core.errors import HarnessError, RefusedError
 from harness.core.history import Header, History
 from harness.core.protocols import ResourceRecord
@@ -32,6 +32,7 @@ from harness.places import Here, refusals
 from harness.plan import Plan, dump
 from harness.registries import LIBRARIES, SIM
 from harness.report.document import RunReport
+from harness.report.live import PLAIN_EVERY_NS, SCREEN_EVERY_NS, Held, Moment, Screen, line
 from harness.scenario import Scenario
 from harness.stage import Stage, open_stage
 from harness.summary import make_report, write_reports
@@ -191,7 +192,8 @@ def _operate(
             view=view,
             nemesis=nemesis,
             sessions=stage.sessions,
-            on_turn=_turns(progress, journal, nemesis),
+            on_turn=_turns(progress, scenario, environment, journal, nemesis, view),
+            turn_every_ns=SCREEN_EVERY_NS if isinstance(progress, Screen) else PLAIN_EVERY_NS,
             leased=leased,
         )
         try:
@@ -279,11 +281,39 @@ def _journal(run_dir: Path, header: Header) -> Iterator[Journal]:
         journal.close()
 
 
-def _turns(progress: Progress, journal: Journal, nemesis: NemesisRunner) -> Callable[[int], None]:
-    """What to do every few seconds: one line of progress."""
+def _turns(
+    progress: Progress,
+    scenario: Scenario,
+    environment: store.Environment,
+    journal: Journal,
+    nemesis: NemesisRunner,
+    view: LiveView,
+) -> Callable[[int], None]:
+    """What to show now and then: one line, or the moment on a terminal."""
 
     def on_turn(now_ns: int) -> None:
-        if now_ns:
-            progress(f"{now_ns / NS_PER_S:5.0f} s  {len(journal.ops)} events  {nemesis.status()}")
+        start_ns = environment.start_ns
+        moment = Moment(
+            name=scenario.name,
+            now_ns=now_ns,
+            until_ns=scenario.run.time_ms * NS_PER_MS,
+            events=len(journal.ops),
+            holds=[
+                Held(
+                    hold.worker,
+                    hold.key,
+                    hold.granted_ns - start_ns,
+                    None if hold.expires_ns is None else hold.expires_ns - start_ns,
+                )
+                for hold in view.holds()
+            ],
+            waiting=view.waiters(),
+            faults=nemesis.status(),
+            harmed=not nemesis.is_idle(),
+        )
+        if isinstance(progress, Screen):
+            progress.show(moment)
+        elif now_ns:
+            progress(line(moment))
 
     return on_turn
