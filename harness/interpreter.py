@@ -247,7 +247,8 @@ class Interpreter:
     def _completed(self, worker: int, reply: Reply, received_ns: int) -> None:
         flight = self._flight.pop(worker)
         step, outcome = flight.step, reply.type
-        token = reply.value.get("token") if isinstance(reply.value, dict) else None
+        value = reply.value if isinstance(reply.value, dict) else {}
+        token = value.get("token")
         self.journal.complete(
             received_ns,
             flight.process,
@@ -258,7 +259,14 @@ class Interpreter:
         )
         ttl_ns = (step.ttl_ms * NS_PER_MS or None) if self._leased else None
         self.view.completed(
-            worker, step.do, outcome, step.key, step.hold, self.start_ns + received_ns, ttl_ns
+            worker,
+            step.do,
+            outcome,
+            step.key,
+            step.hold,
+            self.start_ns + received_ns,
+            ttl_ns,
+            nodes=value.get("nodes", ()),
         )
         if outcome == _INFO and step.do in LOCK_OPS:
             self._process[worker] += self.workers

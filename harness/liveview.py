@@ -24,6 +24,7 @@ class Hold(msgspec.Struct, gc=False):
     hold: str
     granted_ns: int
     expires_ns: int | None
+    nodes: tuple[str, ...] = ()  # the servers that granted, as far as the client told
 
 
 class LiveView:
@@ -37,6 +38,10 @@ class LiveView:
     def holders(self) -> Sequence[int]:
         """Workers that hold a lock, oldest grant first."""
         return [hold.worker for hold in sorted(self._holds.values(), key=_granted)]
+
+    def granters(self) -> Sequence[str]:
+        """Names of the servers that gave the oldest grant, as far as its client told."""
+        return next((hold.nodes for hold in self.holds()), ())
 
     def granted_since(self, time_ns: int) -> Sequence[int]:
         """Holders whose grant was received at ``time_ns`` or later."""
@@ -84,14 +89,22 @@ class LiveView:
             self._renewing.add(worker)
 
     def completed(
-        self, worker: int, do: str, type_: str, key: str, hold: str, now_ns: int, ttl_ns: int | None
+        self,
+        worker: int,
+        do: str,
+        type_: str,
+        key: str,
+        hold: str,
+        now_ns: int,
+        ttl_ns: int | None,
+        nodes: Sequence[str] = (),
     ) -> None:
         """An operation ended; ``ttl_ns`` counts from now (grant received)."""
         if do == "acquire":
             self._waiting.pop(worker, None)
             if type_ == _OK:
                 expires_ns = None if ttl_ns is None else now_ns + ttl_ns
-                self._holds[worker] = Hold(worker, key, hold, now_ns, expires_ns)
+                self._holds[worker] = Hold(worker, key, hold, now_ns, expires_ns, tuple(nodes))
         elif do == "renew":
             self._renewing.discard(worker)
             current = self._holds.get(worker)

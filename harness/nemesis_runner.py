@@ -41,14 +41,19 @@ HEAL_WAIT_S = 60.0  # Engine and server restarts on a busy machine; then it coun
 class AimedView:
     """The live view narrowed to the workers that a moment is about."""
 
-    def __init__(self, holders: Sequence[int], waiters: Sequence[int]) -> None:
-        self._holders, self._waiters = holders, waiters
+    def __init__(
+        self, holders: Sequence[int], waiters: Sequence[int], granters: Sequence[str]
+    ) -> None:
+        self._holders, self._waiters, self._granters = holders, waiters, granters
 
     def holders(self) -> Sequence[int]:
         return self._holders
 
     def waiters(self) -> Sequence[int]:
         return self._waiters
+
+    def granters(self) -> Sequence[str]:
+        return self._granters
 
 
 class World:
@@ -244,7 +249,7 @@ class NemesisRunner:
         }.get(step.when, bool(holders))
         if not moment:
             return []
-        world = self.world.seen_as(AimedView(holders, waiters))
+        world = self.world.seen_as(AimedView(holders, waiters, self.view.granters()))
         targets = resolve(step.target, FAULTS.load(step.kind).acts_on, world, self._rng[step.id])
         # Two faults on one target would take each other's effect for their own: the later waits.
         busy = {name for active in self._active.values() for name in active.window.targets}

@@ -7,7 +7,8 @@
     resolve("primary/all-nodes", "link", world, rng)  # how the primary dials the other nodes
 
 Specs: worker aims ``holder`` (oldest grant), ``waiter`` (longest waiting), ``any-worker``,
-``all-workers``, ``worker:N``; node aims ``primary``, ``any-node``, ``all-nodes``, ``node:NAME``,
+``all-workers``, ``worker:N``; node aims ``primary``, ``granter`` (where the holder
+got its lock), ``any-node``, ``all-nodes``, ``node:NAME``,
 ``minority`` (as many as can go without breaking a majority: two of five) and ``majority`` (three
 of five), drawn anew each time.
 Node aims can be joined: ``primary+node:sentinel1``.  A fault on links takes a worker aim, a node
@@ -29,7 +30,7 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import WorkerHandle, World
 
 WORKER_AIMS = ("holder", "waiter", "any-worker", "all-workers")
-NODE_AIMS = ("primary", "any-node", "minority", "majority", "all-nodes")
+NODE_AIMS = ("primary", "granter", "any-node", "minority", "majority", "all-nodes")
 _WORKER_PREFIX, _NODE_PREFIX = "worker:", "node:"
 _JOIN = "+"
 
@@ -114,6 +115,9 @@ def _nodes(aim: str, world: World, rng: random.Random) -> list[str]:
         with contextlib.suppress(HarnessError):  # nobody answers: there is no primary now
             return [world.cluster.primary()]
         return []
+    if aim == "granter":
+        granters = world.view.granters()
+        return [name for name in names if name in granters]
     if aim == "any-node":
         return [rng.choice(names)] if names else []
     if aim == "all-nodes":

@@ -16,13 +16,12 @@ from typing import Any
 
 from clients.sim.clock import SimClock
 from clients.sim.network import Latency, SimLink
-from clients.sim.node import SimNode
+from clients.sim.node import NODE, SimNode
 from clients.sim.store import SimStore
 from harness.core.errors import UserError
 from harness.core.protocols import Link, Node
 from harness.core.rng import stream
 
-NODE = "redis"
 PORT_FIRST = 40_000  # nobody listens there: the number only tells the links apart
 OPTIONS: Mapping[str, Any] = {"persistence": "aof", "latency_us": 30, "spread_us": 60}
 """Options with their defaults; the latency is that of loopback through Toxiproxy."""

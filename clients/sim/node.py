@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 START_MS = 20  # a small Redis answers about that long after exec
 
+NODE = "redis"  # name of the one server
+
 
 class SimNode:
     """One server.  Implements ``protocols.Node``."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from clients.recipes.base import Grant, Recipe
+from clients.sim.node import NODE
 from clients.sim.resource import SimResource
 from clients.sim.store import Command
 from clients.sim.truth import Truth
@@ -79,7 +80,7 @@ class SimSession:
             self._truth.succeeded(request, result, served_ns)
         if do == "acquire":
             self._grants[hold] = result  # type: ignore[index]  # _acquire refuses None
-            return {"owner": result.owner, "token": result.token}
+            return {"owner": result.owner, "token": result.token, "nodes": [NODE]}
         if do == "release":
             del self._grants[hold]  # type: ignore[arg-type]  # _release refuses None
         return result

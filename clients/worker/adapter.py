@@ -142,6 +142,14 @@ class Believing(Protocol):
 
 
 @runtime_checkable
+class Granted(Protocol):
+    """Optional: tells which servers granted the lock that was just got, by their names in
+    ``open``; faults aimed at the ``granter`` hit them.  Not needed where there is one server."""
+
+    def granted_by(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
 class LossSignalling(Protocol):
     """Optional power ``signals-loss``: the library tells of a loss by itself."""
 

@@ -48,6 +48,7 @@ class Session:
         self._losses = Losses(send)
         self._watching = hasattr(client, "watch")
         self._resource: ResourceClient | None = None
+        self._nodes: list[str] = []  # names of the servers that the client was opened with
         self._versions: dict[tuple[str, str | None], Any] = {}  # (key, hold) -> version last read
         self._does: dict[str, Callable[[dict[str, Any]], tuple[Call, Finish]]] = {
             "open": self._open,
@@ -108,6 +109,7 @@ class Session:
             raise BadRequest("do is 'open', but the client is open already; send close first")
         given = _field(request, "options", dict, default={})
         nodes = _field(given, "nodes", list, default=[])
+        self._nodes = [str(node["name"]) for node in nodes]
         options = _field(given, "options", dict, default={})
         place = _field(given, "resource", dict, default=None)
         resource = None
@@ -144,7 +146,7 @@ class Session:
             self._grants[hold] = (key, grant)
             if self._watching:
                 self._losses.granted(grant.owner, key, hold)
-            return {"owner": grant.owner, "token": grant.token}
+            return {"owner": grant.owner, "token": grant.token, **self._granted_by()}
 
         return lambda: self.client.acquire(key, ttl_ms, timeout_ms), finish
 
@@ -203,6 +205,14 @@ class Session:
         key, grant = self._grants.pop(hold)
         self._versions.pop((key, hold), None)
         self._losses.released(grant.owner)
+
+    def _granted_by(self) -> dict[str, Any]:
+        """Names of the servers that granted, where that is known: {"nodes": [...]} or nothing."""
+        told = getattr(self.client, "granted_by", None)
+        nodes = (
+            self._nodes if told is None and len(self._nodes) == 1 else list(told() if told else ())
+        )
+        return {"nodes": nodes} if nodes else {}
 
     def _granted(self, request: dict[str, Any]) -> tuple[str, Grant]:
         hold = _field(request, "hold", str)

@@ -122,6 +122,14 @@ def test_node_aims(spec: str, expected: list[str]) -> None:
     assert ask(spec, "node", world()) == expected
 
 
+def test_the_granter_is_where_the_holder_got_its_lock() -> None:
+    here = world(holders=[1])
+    assert ask("granter", "node", here) == []
+    here.view = FixedView([1], [], ["b", "gone"])
+    assert ask("granter", "node", here) == ["b"]
+    assert ask("holder/granter", "link", here) == ["w1-b"]
+
+
 def test_no_primary_now_is_no_target() -> None:
     assert ask("primary", "node", world(leader=None)) == []
     assert ask("primary", "link", world(leader=None)) == []

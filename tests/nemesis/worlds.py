@@ -38,12 +38,16 @@ class FixedView:
 
     holding: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
+    granting: list[str] = field(default_factory=list)
 
     def holders(self) -> Sequence[int]:
         return self.holding
 
     def waiters(self) -> Sequence[int]:
         return self.waiting
+
+    def granters(self) -> Sequence[str]:
+        return self.granting
 
 
 @dataclass
