@@ -34,11 +34,11 @@ class Aetcd:
 
     async def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
         settled = common.read_options(options)
-        node = common.choose_node(nodes, settled.node)
+        self.node = common.choose_node(nodes, settled.node)
         self.attempt = common.Attempt()
         self.client = aetcd.Client(
-            host=node["host"],
-            port=node["port"],
+            host=self.node["host"],
+            port=self.node["port"],
             timeout=common.seconds_of(settled.timeout_ms),
             options=common.channel_options(settled),
         )
@@ -62,6 +62,10 @@ class Aetcd:
             await lock.release()
             common.check_length(seconds, lock.lease.ttl)
         return Grant(owner=f"{lock.lease.id:x}", token=lock.revision, handle=lock)
+
+    def granted_by(self) -> list[str]:
+        """The member that this client talks to: it told of the grant."""
+        return [str(self.node["name"])]
 
     async def release(self, grant: Grant) -> None:
         if not await grant.handle.release():

@@ -68,8 +68,8 @@ class EtcdQueue:
         if not isinstance(self.keep_alive, bool):
             raise Refused(f"option keep_alive is {self.keep_alive!r}; it must be bool")
         settled = common.read_options(given, also=("keep_alive",))
-        node = common.choose_node(nodes, settled.node)
-        self.client, self.keeper = connect(node, settled), connect(node, settled)
+        self.node = common.choose_node(nodes, settled.node)
+        self.client, self.keeper = connect(self.node, settled), connect(self.node, settled)
         self.attempt = common.Attempt()
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
@@ -158,6 +158,10 @@ class EtcdQueue:
             yield
         finally:
             over.set()  # not joined: it may hang in a call, and can do no harm any more
+
+    def granted_by(self) -> list[str]:
+        """The member that this client talks to: it told of the grant."""
+        return [str(self.node["name"])]
 
     def release(self, grant: Grant) -> None:
         place, ops = grant.handle, self.client.transactions

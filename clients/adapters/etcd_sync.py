@@ -32,7 +32,8 @@ class SyncLock:
     def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
         settled = common.read_options(options)
         self.attempt = common.Attempt()
-        self.client = self.connect(common.choose_node(nodes, settled.node), settled)
+        self.node = common.choose_node(nodes, settled.node)
+        self.client = self.connect(self.node, settled)
         transaction = self.client.transaction
 
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -53,6 +54,10 @@ class SyncLock:
             lock.release()
             common.check_length(seconds, lock.lease.ttl)
         return Grant(owner=f"{lock.lease.id:x}", token=self.token_of(lock), handle=lock)
+
+    def granted_by(self) -> list[str]:
+        """The member that this client talks to: it told of the grant."""
+        return [str(self.node["name"])]
 
     def release(self, grant: Grant) -> None:
         if not grant.handle.release():
