@@ -138,9 +138,11 @@ def rows(folder: Path, *, quick: bool) -> list[Row]:
         lock_histories.write_locks(path, operations=size, clients=10, seed=size)
         made.append(("mutex, good, 10 clients", "mutex", {"path": path, "operations": size}))
     size = 2_000 if quick else 100_000
-    path = folder / "cas.jsonl"
-    lock_histories.write_registers(path, operations=size, clients=10, seed=1)
-    made.append(("CAS register, unique values, good", "cas", {"path": path, "operations": size}))
+    for clients in (10, 20):
+        path = folder / f"cas{clients}.jsonl"
+        lock_histories.write_registers(path, operations=size, clients=clients, seed=1)
+        name = f"CAS register, unique values, good, {clients} clients"
+        made.append((name, "cas", {"path": path, "operations": size}))
     return made
 
 

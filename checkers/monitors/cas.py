@@ -50,7 +50,8 @@ def check(intervals: Iterable[Interval], *, initial: Any = None) -> Verdict:
         if span.seen is not None and not sees(span):
             continue
         if f == READ:
-            span.value = (_held(payload(op.complete)), None)
+            old = op.complete.value if op.complete is not None else None
+            span.value = (old if type(old) is int else _held(payload(op.complete)), None)
         elif f == CAS:
             old, new = _pair(op)
             span.value = (_held(old), _held(new))
@@ -109,6 +110,8 @@ def _ties(spans: list[Span]) -> bool:
 
 def _effective(spans: list[Span], writers: dict[Any, Span]) -> list[Span]:
     """Operations that must have happened: a write of unknown outcome only if its value was seen."""
+    if all(span.ok for span in spans):
+        return spans
     kept = {span.invoke for span in spans if span.ok}
     seen = [span.value[0] for span in spans if span.ok and span.f in (READ, CAS)]
     while seen:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from checkers.models.base import ACQUIRE, BUSY, MISMATCH, NOT_HELD, STALE, freeze, integer
-from harness.core.history import OBSERVATIONS, Interval, Type
+from harness.core.history import OBSERVATIONS, Interval
 from harness.core.limits import ANOMALIES_MAX
 from harness.core.result import Anomaly, Side, Valid
 
@@ -70,11 +70,18 @@ def to_span(op: Interval, f: str, *, fails: bool = False) -> Span | None:
     """The span of an interval, or None for a plain ``fail`` (kept as seen="fail" if ``fails``)."""
     invoke, done = op.invoke, op.complete
     seen: str | None = None
-    ret, ok = INF, False
+    ret, ok, end = INF, False, -1
     if done is not None:
-        if done.type == Type.OK:
+        end, kind = done.index, done.type
+        if kind == "ok":
             ok, ret = True, done.time
-        elif done.type == Type.FAIL:
+            if type(invoke.value) is not dict and type(done.value) is not dict:
+                who = invoke.process  # the usual operation on data: nothing more to read
+                return Span(
+                    f, who, who, None, invoke.time, ret, True, None, None, None, {},
+                    invoke.index, end, INF, invoke.key,
+                )  # fmt: skip
+        elif kind == "fail":
             seen = done.error if done.error in OBSERVATIONS else None
             if seen is None:
                 if not fails:
@@ -104,7 +111,7 @@ def to_span(op: Interval, f: str, *, fails: bool = False) -> Span | None:
         integer(fields.get("ttl_ns")),
         fields,
         invoke.index,
-        -1 if done is None else done.index,
+        end,
         until,
         invoke.key,
     )
