@@ -67,7 +67,7 @@ def is_whole(world: TestWorld) -> bool:
     spec = BACKENDS.load(world.backend)
     try:
         for node, said in zip(world.cluster.nodes.values(), spec.nodes, strict=True):
-            family_for(spec, said).check_ready(node.host, node.port)  # type: ignore[attr-defined]
+            family_for(spec, said).check_ready(node.host, node.port)
         world.cluster.primary()
     except HarnessError:
         return False

@@ -102,10 +102,10 @@ def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> 
 
 def test_a_wiped_server_gets_its_data_back_from_the_others(world: TestWorld) -> None:
     leader = world.cluster.nodes[world.cluster.primary()]
-    leader.leave_mark("kept")  # type: ignore[attr-defined]  # every ServerNode can
+    leader.leave_mark("kept")
     follower = next(node for node in world.cluster.nodes.values() if node is not leader)
     shows_and_heals(world, "node-restart-empty", {}, [follower.name])
-    assert follower.has_mark("kept")  # type: ignore[attr-defined]
+    assert follower.has_mark("kept")
 
 
 def test_a_holder_is_told_that_its_session_was_ended(
@@ -135,7 +135,7 @@ def test_a_session_that_is_there_is_told_from_one_that_is_not(
     leader = world.cluster.nodes[world.cluster.primary()]
     link = next(link for link in world.cluster.links if link.src == "w0")
     assert isinstance(leader, SessionKeeping)
-    (identity,) = leader.sessions(link)  # type: ignore[attr-defined]  # every ServerNode can
+    (identity,) = leader.sessions(link)
     assert leader.has_session(identity)
     assert not leader.has_session("0x1234567890")
     with pytest.raises(HarnessError, match="no server knows a session of w1"):
