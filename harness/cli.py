@@ -75,6 +75,16 @@ def cli() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@click.option(
+    "--summary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Appends a Markdown summary of all runs, such as to $GITHUB_STEP_SUMMARY.",
+)
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Writes one JUnit file for all runs.",
+)
 def run_command(
     scenarios: Sequence[Path],
     runtime: str,
@@ -83,6 +93,8 @@ def run_command(
     store_dir: Path,
     as_json: bool,
     quiet: bool,
+    summary: Path | None,
+    junit: Path | None,
 ) -> int:
     """Runs SCENARIOS (TOML files, or the plan.json of an earlier run) and judges each.
 
@@ -92,7 +104,7 @@ def run_command(
       lockhavoc run scenarios/redis/holder-pause.toml --repeat 20
       lockhavoc run store/latest/plan.json
     """
-    from harness.campaign import run_all
+    from harness.campaign import Outputs, run_all
 
     return run_all(
         scenarios,
@@ -103,6 +115,7 @@ def run_command(
         as_json=as_json,
         quiet=quiet,
         argv=sys.argv[1:],
+        outputs=Outputs(summary=summary, junit=junit),
     )
 
 

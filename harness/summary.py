@@ -10,17 +10,22 @@ from pathlib import Path
 import click
 import msgspec
 
+from checkers.interchange.porcupine_view import porcupine_data
 from harness import store
 from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_VIOLATION
 from harness.core.history import History
+from harness.core.limits import PORCUPINE_OPS_MAX
 from harness.core.protocols import CheckContext
 from harness.core.result import Result
 from harness.plan import Plan
+from harness.report.badge import badge
 from harness.report.document import ClaimView, RunReport, Verdicts, document, judge_claim, masked
-from harness.report.html import html
+from harness.report.html import html_of
 from harness.report.junit import junit
 from harness.report.markdown import summary
 from harness.report.text import print_text, render_text
+from harness.report.timeline import timeline
+from harness.report.trace import trace
 from harness.scenario import Scenario
 
 
@@ -83,13 +88,26 @@ def write_reports(run_dir: Path, report: RunReport, evidence: Callable[[], Evide
     store.write(run_dir / "report.txt", render_text(report))
     store.write(run_dir / "summary.md", summary([report]))
     store.write(run_dir / "junit.xml", junit([report]))
-    nodes = sorted(path.stem for path in (run_dir / "nodes").glob("*.log"))
+    store.write(run_dir / "badge.svg", badge(report.verdict))
     try:
-        store.write(run_dir / store.REPORT, html(report, *evidence(), nodes=nodes))
+        _write_pictures(run_dir, report, *evidence())
     except Exception:
         (run_dir / store.REPORT).unlink(missing_ok=True)
         click.echo(f"lockhavoc: {run_dir / store.REPORT} could not be made; a bug:", err=True)
         click.echo(traceback.format_exc(), err=True)
+
+
+def _write_pictures(
+    run_dir: Path, report: RunReport, history: History, context: CheckContext
+) -> None:
+    """report.html, and the same for other viewers: trace.json, porcupine.json."""
+    nodes = sorted(path.stem for path in (run_dir / "nodes").glob("*.log"))
+    data = timeline(report, history, context, nodes=nodes)
+    store.write(run_dir / store.REPORT, html_of(report, data))
+    store.write(run_dir / "trace.json", trace(report, data))
+    if len(history.intervals()) <= PORCUPINE_OPS_MAX:
+        anomalies = [anomaly for result in report.results for anomaly in result.anomalies]
+        store.write_json(run_dir / "porcupine.json", porcupine_data(history, anomalies=anomalies))
 
 
 def print_report(report: RunReport, *, brief: bool) -> None:

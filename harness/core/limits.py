@@ -51,3 +51,4 @@ REPORT_OVERLAPS_MAX = 2_000  # overlaps painted; beyond, the page says that ther
 REPORT_DETAIL_OPS_MAX = 200_000  # beyond, only operations near anomalies keep their details
 REPORT_ROWS_MAX = 200  # rows of workers on the timeline; one more pixel row each would not be seen
 REPORT_STORIES_MAX = 3  # anomalies drawn as a sequence of messages
+PORCUPINE_OPS_MAX = 10_000  # operations for which a run gets porcupine.json: its viewer draws SVG

@@ -56,8 +56,12 @@ def html(
     report: RunReport, history: History, context: CheckContext, *, nodes: Sequence[str] = ()
 ) -> str:
     """The page of one run.  nodes: names of the servers, for rows of their own."""
+    return html_of(report, timeline(report, history, context, nodes=nodes))
+
+
+def html_of(report: RunReport, data: Timeline) -> str:
+    """The page of a run whose timeline is there already."""
     report = masked(report)
-    data = timeline(report, history, context, nodes=nodes)
     told = _stories(data, report)
     tone = TONES.get(report.exit_code, "broken")
     blocks = [(name, base64_text(block.text)) for name, block in data.blocks.items()]
@@ -70,7 +74,8 @@ def html(
         headline=HEADLINES[report.verdict],
         tone=tone,
         sign=SIGNS[tone],
-        broke=told[0][0].broke if told else _nothing(report),
+        broke=_broke(report, told),
+        heading="What the claim tolerates" if _only_tolerated(report) else "The moment it broke",
         claim=_claim(report),
         facts=facts_line(report),
         words=WORDS,
@@ -99,6 +104,21 @@ def _stories(data: Timeline, report: RunReport) -> list[tuple[Story, Diagram]]:
         kinds.setdefault((mark.result.checker, mark.anomaly.kind), mark)
     told = [story(mark, data, report) for mark in list(kinds.values())[:REPORT_STORIES_MAX]]
     return [(one, sequence(one)) for one in told]
+
+
+def _only_tolerated(report: RunReport) -> bool:
+    """Whether the lock held as claimed and every anomaly is of a kind that the claim allows for."""
+    found = {result.checker for result in report.results if result.anomalies}
+    held = report.verdict == "as-claimed" and report.claim.verdict == "holds"
+    return held and found <= set(report.claim.tolerates)
+
+
+def _broke(report: RunReport, told: Sequence[tuple[Story, Diagram]]) -> str:
+    """What happened, in one sentence."""
+    if not told:
+        return _nothing(report)
+    first = told[0][0].broke
+    return f"It held as claimed. Tolerated: {first}" if _only_tolerated(report) else first
 
 
 def _nothing(report: RunReport) -> str:

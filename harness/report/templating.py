@@ -68,6 +68,11 @@ def script_json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 - every character with a meaning in HTML was just replaced
 
 
+def render(template: str, **values: Any) -> str:
+    """A small document from a template, nothing inlined."""
+    return environment().get_template(template).render(**values)
+
+
 def base64_text(text: str) -> Markup:
     """Base64 for a data block, as it is; ValueError if it is anything else."""
     if not text.isascii() or any(char in text for char in "<>&\"'"):

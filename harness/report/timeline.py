@@ -39,17 +39,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,80}")  # nothing to escape or mask; most 
 _BELIEVED, _LEASED, _ENDLESS = 1, 2, 4
 
 
-class Timeline(msgspec.Struct, kw_only=True):
-    """What the page draws, and what the rest of the report is told from."""
-
-    meta: dict[str, Any]
-    blocks: dict[str, Block]
-    names: str
-    marks: list[Mark]
-    bars: list[Bar]
-    writes: list[Write]
-    overlaps: list[Overlap]
-    view: View
+RowOf = Callable[[int | str | None], int]
 
 
 class Names:
@@ -68,6 +58,21 @@ class Names:
             place = self._places[name] = len(self.table)
             self.table.append("" if name is None else short(name))
         return place
+
+
+class Timeline(msgspec.Struct, kw_only=True):
+    """What the page draws, and what the rest of the report is told from."""
+
+    meta: dict[str, Any]
+    blocks: dict[str, Block]
+    names: str
+    marks: list[Mark]
+    bars: list[Bar]
+    writes: list[Write]
+    overlaps: list[Overlap]
+    view: View
+    row_of: RowOf
+    key_of: Names
 
 
 def timeline(
@@ -115,6 +120,8 @@ def timeline(
         writes=writes,
         overlaps=clashes,
         view=view,
+        row_of=row_of,
+        key_of=keys,
     )
 
 
@@ -129,9 +136,6 @@ def short(text: object) -> str:
 
 def ms(time_ns: int) -> float:
     return time_ns / 1e6
-
-
-RowOf = Callable[[int | str | None], int]
 
 
 def _rows(view: View) -> tuple[list[str], RowOf]:
