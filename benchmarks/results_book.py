@@ -31,7 +31,7 @@ HEAD = """\
 # The book of results
 
 Every scenario of `scenarios/`, run as a user would run it. *As claimed* counts runs whose verdict
-was the claim's; a violation claimed means that the checker named in the claim found it. The command:
+was the claim's; a violation claimed means that the checker named in the claim found it. To repeat:
 
 ```
 python benchmarks/results_book.py --repeat {repeat}
