@@ -6,7 +6,9 @@
 What an operator (or a supervisor) does.  The replica that is furthest behind is taken: what was
 acknowledged and had not reached it is gone, and so is everything that replicas never hear of, such
 as PostgreSQL's advisory locks.  With ``old = "lives"`` nobody stops the old primary: there are two
-until the fault heals, each with clients of its own.
+until the fault heals, each with clients of its own.  Where sentinels watch, one of them is told to
+do it (SENTINEL FAILOVER): it takes a replica of its choice, and tells a living old primary some
+ten seconds later.
 
 Proof: the replica says that it is the primary, of a higher term than the old one had; the old one
 is dead, or still says that it is one.  Healed: the former primary is there again, as a replica
@@ -19,6 +21,7 @@ between the two before.  Clients that hold on to the old primary stay with it wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from harness.core import limits
@@ -26,17 +29,19 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import Evidence, Node, Place, Promotable, World
 from harness.core.undo import Step
 from nemesis.base import NodeFault, each, node_answers, prove
+from nemesis.commands import speaker
+from nemesis.node_kill import start_dead
 from nemesis.params import Parameter
 
-BACKENDS = ("postgres-ha",)  # those with replicas that can be promoted by hand
+BACKENDS = ("postgres-ha", "redis-sentinel")  # those with replicas that can be promoted by hand
 
 
 class Failover(NodeFault):
     """Kills a primary (or not) and promotes one of its replicas."""
 
     kind = "failover"
-    summary = "promotes the replica that is furthest behind; the old primary is killed, or lives on"
-    families: ClassVar[tuple[str, ...]] = ("postgres",)
+    summary = "promotes a replica in place of the primary, which is killed or lives on"
+    families: ClassVar[tuple[str, ...]] = ("postgres", "redis")
     runtimes: ClassVar[tuple[str, ...]] = ("docker", "process")
     refused: ClassVar[Mapping[str, str]] = {
         "sim": "its server has no replica",
@@ -79,35 +84,42 @@ class Failover(NodeFault):
             raise HarnessError(
                 f"{self.kind}: {old.name} is a {was['role']}; aim at the primary, which is replaced"
             )
-        heir, known = _furthest_behind(world, old)
+        replicas = _replicas(world, old)
+        sentinel = _sentinel(world)
         self._remember(old)
-        self._was[old.name], self._heir[old.name] = was, heir
-        self._behind[old.name] = int(was.get("lsn", 0)) - int(known.get("lsn", 0))
+        self._was[old.name] = {**was, "term": _term(world, old)}
         if self.params["old"] == "killed":
             old.kill()
-        assert isinstance(heir, Promotable)
-        heir.promote()
+        promoter = sentinel or world.cluster.nodes[min(replicas, key=lambda name: replicas[name])]
+        assert isinstance(promoter, Promotable)
+        promoter.promote()
+        heir = promoter if sentinel is None else world.cluster.nodes[world.cluster.primary()]
+        self._heir[old.name] = heir
+        self._behind[old.name] = int(was.get("lsn", 0)) - replicas.get(heir.name, 0)
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
-        return self._prove(world, self._nodes(world, targets), self._replaced)
+        def replaced(old: Node) -> Evidence:
+            return self._replaced(world, old)
 
-    def _replaced(self, old: Node) -> Evidence:
+        return self._prove(world, self._nodes(world, targets), replaced)
+
+    def _replaced(self, world: World, old: Node) -> Evidence:
         if old.name not in self._heir:
             return Evidence(False, "it was not replaced")
         heir, was = self._heir[old.name], self._was[old.name]
-        now = heir.facts()
+        now, term = heir.facts(), _term(world, heir)
         state = old.status().state
-        higher = int(now["term"]) > int(was["term"])
+        higher = term > int(was["term"])
         left = old.facts()["role"] if state == "running" else state
         gone = left == ("dead" if self.params["old"] == "killed" else "primary")
         return Evidence(
             now["role"] == "primary" and higher and gone,
-            f"{heir.name} is {now['role']} of term {now['term']} (was {was['term']}), lacked "
+            f"{heir.name} is {now['role']} of term {term} (was {was['term']}), lacked "
             f"{self._behind[old.name]} bytes of log; the old primary is {left}",
             {
                 "promoted": heir.name,
                 "role": now["role"],
-                "term": now["term"],
+                "term": term,
                 "term_before": was["term"],
                 "old": left,
                 "bytes_behind": self._behind[old.name],
@@ -115,10 +127,21 @@ class Failover(NodeFault):
         )
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
-        each(self._mine(self._nodes(world, targets)), self._rejoin)
+        def rejoin(old: Node) -> None:
+            self._rejoin(world, old)
 
-    def _rejoin(self, old: Node) -> None:
-        """Starts the old primary anew: it looks for the present one and follows it."""
+        each(self._mine(self._nodes(world, targets)), rejoin)
+
+    def _rejoin(self, world: World, old: Node) -> None:
+        """Starts the old primary anew: it looks for the present one and follows it; or tells it,
+        as sentinels would do a little later."""
+        sentinel = _sentinel(world)
+        if sentinel is not None:
+            start_dead(world, [old])
+            if old.facts()["role"] == "primary" and world.cluster.primary() != old.name:
+                host, _, port = str(sentinel.facts()["primary"]).rpartition(":")
+                speaker(old).command("REPLICAOF", host, port)
+            return
         if old.name in self._heir and old.status().state != "dead":
             if old.facts()["role"] != "primary":
                 return  # somebody has told it
@@ -140,15 +163,34 @@ class Failover(NodeFault):
         )
 
 
-def _furthest_behind(world: World, old: Node) -> tuple[Node, Mapping[str, Any]]:
-    """The replica with the shortest log, and its facts; HarnessError if there is none."""
-    found = []
+def _replicas(world: World, old: Node) -> dict[str, int]:
+    """Replicas and how much of the log they have; HarnessError if there is none."""
+    found = {}
     for node in world.cluster.nodes.values():
         if node.name != old.name and isinstance(node, Promotable):
             facts = node.facts()
             if facts["role"] == "replica":
-                found.append((int(facts.get("lsn", 0)), node, facts))
+                found[node.name] = int(facts.get("lsn", 0))
     if not found:
         raise HarnessError(f"failover: {old.name} has no replica that could be promoted")
-    _, node, facts = min(found, key=lambda entry: entry[0])
-    return node, facts
+    return found
+
+
+def _sentinel(world: World) -> Node | None:
+    """A node that is no server of data but watches them, and answers; None where there is none."""
+    for node in world.cluster.nodes.values():
+        if node.role == "member":
+            with suppress(HarnessError):
+                node.facts()
+                return node
+    return None
+
+
+def _term(world: World, node: Node) -> int:
+    """Time in office: as the primary tells it, or as the sentinels count."""
+    told = [node, *(n for n in world.cluster.nodes.values() if n.role == "member")]
+    terms = [0]
+    for one in told:
+        with suppress(HarnessError):
+            terms.append(int(one.facts().get("term", 0)))
+    return max(terms)

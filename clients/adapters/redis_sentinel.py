@@ -75,6 +75,10 @@ class RedisPySentinel(RedisPy):
         lock.options, lock.sentinels = self.settings, self.sentinels
         return lock
 
+    def granted_by(self) -> Sequence[str]:
+        """The server that gave the last reply, which is that of the grant."""
+        return [self.sentinels.node_of_reply]
+
     def close(self) -> None:
         self.client.close()
         self.sentinels.close()

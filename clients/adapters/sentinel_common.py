@@ -59,24 +59,25 @@ class LinkConnection(SentinelManagedConnection):
 
     def connect_to(self, address: tuple[str, int]) -> None:
         self.client_name = f"lockhavoc-{address[1]}"
-        self.epoch = self.connection_pool.sentinel_manager.epoch
+        self.server = (self.connection_pool.sentinel_manager.epoch, address[1])
         super().connect_to(address)  # type: ignore[no-untyped-call]  # redis
 
     def read_response(self, *args: Any, **kwargs: Any) -> Any:
         reply = super().read_response(*args, **kwargs)
-        self.connection_pool.sentinel_manager.epoch_of_reply = self.epoch
+        self.connection_pool.sentinel_manager.replied(*self.server)
         return reply
 
 
 class LinkSentinel(Sentinel):
     """redis-py's Sentinel over the worker's links.
 
-    epoch: of the primary found last, one more for each fail-over; epoch_of_reply: of the primary
-    that gave the last reply, as it was when that connection was made.
+    epoch: of the primary found last, one more for each fail-over.  epoch_of_reply and
+    node_of_reply: of the primary that gave the last reply, as it was when that connection was made.
     """
 
     epoch = -1
     epoch_of_reply = -1
+    node_of_reply = ""
 
     def __init__(self, nodes: Sequence[Mapping[str, Any]], options: Options, **kwargs: Any) -> None:
         limit_s = options.sentinel_timeout_ms / 1000
@@ -99,6 +100,7 @@ class LinkSentinel(Sentinel):
             client = self.sentinels[at]
             client.connection_pool.connection_kwargs["client_name"] = f"lockhavoc-{node['port']}"
         self._links = {str(node["address"]): node for node in nodes}
+        self._names = {int(node["port"]): str(node["name"]) for node in nodes}
 
     def discover_master(self, service_name: str) -> tuple[str, int]:
         """The worker's own way to the server that the sentinels name."""
@@ -109,6 +111,10 @@ class LinkSentinel(Sentinel):
             raise Refused(f"the sentinels name {name}, which is no node here (nodes: {known})")
         link = self._links[name]
         return link["host"], link["port"]
+
+    def replied(self, epoch: int, port: int) -> None:
+        """Takes note of who gave a reply: the server behind the link at ``port``."""
+        self.epoch_of_reply, self.node_of_reply = epoch, self._names[port]
 
     def check_master_state(self, state: Mapping[str, Any], service_name: str) -> bool:
         up = super().check_master_state(state, service_name)  # type: ignore[no-untyped-call]  # redis

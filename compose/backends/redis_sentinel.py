@@ -13,10 +13,11 @@ all agree on addresses, and none can be reached past its proxy.  Ports differ be
 the same reason.  Local processes have no proxies between them and announce 127.0.0.1.
 
 Traps.  A sentinel that stood still, or whose clock jumped, for more than two seconds trusts
-nothing it knows and takes part in no fail-over for half a minute (TILT).  A server whose data was
-removed has lost the configuration, too, that fail-overs wrote into it: redis1 comes back as a
-primary, the others as replicas of redis1, until the sentinels tell them otherwise, which takes
-them some ten seconds.  A fail-over that came to nothing is tried again after twice
+nothing it knows and takes part in no fail-over for half a minute (TILT).  Servers and sentinels
+write what a fail-over changes into their configuration.  A server keeps it when its data are
+removed: a primary comes back empty *as the primary*, and its replicas copy the empty store.  An
+old primary that comes back thinks that it still is one, until a sentinel tells it otherwise, some
+ten seconds later.  A fail-over that came to nothing is tried again after twice
 ``failover_timeout_ms`` only.  Who is primary is told by the sentinel with the highest epoch.
 Reference: Redis documentation, "High availability with Redis Sentinel" and "Replication".
 """
@@ -101,17 +102,19 @@ def _compose_env(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _program(name: str, place: LocalPlace) -> LocalProgram:
-    server = place.binaries["server"]
+    server, folder = place.binaries["server"], place.data[name]
+    # A sentinel's file is its data; that of a server stays when its data are removed.
+    file = folder / "server.conf" if name in SENTINELS else folder.with_suffix(".conf")
     at = {node: ("127.0.0.1", ports["client"]) for node, ports in place.ports.items()}
-    lines = [configuration(name, at, place.options), "bind 127.0.0.1", f"dir {place.data[name]}"]
+    lines = [configuration(name, at, place.options), "bind 127.0.0.1", f"dir {folder}"]
     return LocalProgram(
         argv=(
-            *(str(server.path), "server.conf", "--daemonize", "no", "--set-proc-title", "no"),
+            *(str(server.path), str(file), "--daemonize", "no", "--set-proc-title", "no"),
             *(() if name in SERVERS else ("--sentinel",)),
         ),
         version=server.version,
         files={"first.conf": "\n".join([*lines, ""])},
-        prepare=(("cp", "first.conf", "server.conf"),),
+        prepare=(("sh", "-c", 'test -e "$0" || cp first.conf "$0"', str(file)),),
     )
 
 

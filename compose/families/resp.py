@@ -155,7 +155,8 @@ def ask(
 def facts(host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS) -> dict[str, Any]:
     """``run_id``, ``uptime_s``, ``keys`` (all databases), ``commands``, ``echoes``,
     ``persistent``, ``role`` (primary | replica), ``version``, ``server`` (redis | valkey), ``pid``;
-    ``replicas`` (those that are online) and ``in_sync`` (a replica whose way to its primary is up).
+    ``replicas`` (those that are online), ``in_sync`` (a replica whose way to its primary is up)
+    and ``lsn`` (bytes of the stream of writes that it has).
 
     Raises HarnessError if the server does not answer.
     """
@@ -175,6 +176,7 @@ def facts(host: str, port: int, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS) ->
             "pid": int(info["process_id"]),
             "replicas": sum("state=online" in info[name] for name in info if _is_replica(name)),
             "in_sync": info.get("master_link_status") == "up",
+            "lsn": int(info["master_repl_offset"]),
         }
     except (KeyError, ValueError) as error:
         raise HarnessError(

@@ -20,11 +20,14 @@ from typing import Any
 
 from compose.families import resp
 from compose.families.redis import RedisFamily
+from compose.waiting import wait_until
 from harness.core import limits
 from harness.core.errors import HarnessError
 from harness.core.protocols import ClockReading
 
 SERVICE = "lockhavoc"  # the name under which sentinels watch the primary
+_DOWN = {"s_down", "o_down", "disconnected"}
+_PROMOTE_S = 10  # it is done in one to three
 _MARK_SETTING = "sentinel-user"
 
 
@@ -40,10 +43,11 @@ class SentinelFamily(RedisFamily):
         ``term``: what it takes for the primary.  ``replicas`` and ``sentinels``: others that are
         up to it.  ``quorum``: enough sentinels for a fail-over.  ``tilt``: it trusts nothing now.
         """
-        info, master, replicas, sentinels = resp.ask(
+        info, address, master, replicas, sentinels = resp.ask(
             host,
             port,
             ("INFO", "everything"),
+            ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE),
             ("SENTINEL", "MASTER", SERVICE),
             ("SENTINEL", "REPLICAS", SERVICE),
             ("SENTINEL", "SENTINELS", SERVICE),
@@ -62,12 +66,12 @@ class SentinelFamily(RedisFamily):
                 "server": "valkey" if "valkey_version" in told else "redis",
                 "version": told.get("valkey_version") or told["redis_version"],
                 "pid": int(told["process_id"]),
-                "primary": f"{primary['ip']}:{primary['port']}",
+                "primary": address.replace("\n", ":"),
                 "flags": primary["flags"],
                 "term": int(primary["config-epoch"]),
-                "replicas": _up(replicas, "slave"),
-                "sentinels": _up(sentinels, "sentinel"),
-                "quorum": _agree(primary, _up(sentinels, "sentinel") + 1),
+                "replicas": _up(replicas),
+                "sentinels": _up(sentinels),
+                "quorum": _agree(primary, _up(sentinels) + 1),
                 "tilt": told["sentinel_tilt"] == "1",
             }
         except (KeyError, ValueError) as error:
@@ -89,6 +93,21 @@ class SentinelFamily(RedisFamily):
             there_ns - (before_ns + after_ns) // 2, (after_ns - before_ns) // 2 + 1_000_000
         )
 
+    def promote(self, host: str, port: int) -> None:
+        """Has a replica of its choice promoted, without asking the other sentinels."""
+        before = self.facts(host, port)
+        resp.ask(host, port, ("SENTINEL", "FAILOVER", SERVICE))
+
+        def replaced() -> bool:
+            now = self.facts(host, port)
+            return bool(now["term"] > before["term"] and now["primary"] != before["primary"])
+
+        if not wait_until(replaced, timeout_s=_PROMOTE_S):
+            raise HarnessError(
+                f"sentinel at {host}:{port}: {before['primary']} was not replaced in {_PROMOTE_S} s"
+                " after SENTINEL FAILOVER"
+            )
+
     def leave_mark(self, host: str, port: int, mark: str) -> None:
         resp.ask(host, port, ("SENTINEL", "CONFIG", "SET", _MARK_SETTING, mark))
 
@@ -106,9 +125,13 @@ def _agree(primary: Mapping[str, str], up: int) -> bool:
     return up >= max(int(primary["quorum"]), known // 2 + 1)
 
 
-def _up(reply: str, flags: str) -> int:
-    """How many of the instances listed are up: neither down nor disconnected."""
-    return sum(instance["flags"] == flags for instance in _instances(reply.split("\n")))
+def _up(reply: str) -> int:
+    """How many of the instances listed are up, as far as this sentinel sees.
+
+    A sentinel's flag ``master_down`` is what it said last of the primary, and may be long over.
+    """
+    seen = [instance["flags"].split(",") for instance in _instances(reply.split("\n"))]
+    return sum(not _DOWN.intersection(flags) for flags in seen)
 
 
 def _instances(words: Sequence[str]) -> Iterator[dict[str, str]]:
