@@ -8,18 +8,15 @@ from typing import Any
 
 import pytest
 
-from compose.docker_runtime import DockerRuntime
-from compose.registry import family_for
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from harness.core.protocols import Cluster
-from harness.registries import BACKENDS
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import DiskLedger, undo_elsewhere
+from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import LASTS, make, possible, possible_variants
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.quorum import put_right, quorum_world, shows_and_heals, targets_of
+from tests.nemesis.worlds import TestWorld
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -37,70 +34,14 @@ BETWEEN = [
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    reason = DockerRuntime().can("etcd3")
-    if reason:
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("etcd3")
-    ledger = DiskLedger(folder / "ledger.jsonl")
-    cluster = DockerRuntime().up("etcd3", {}, workers=2, run_dir=folder, ledger=ledger)
-    try:
-        with worker_processes(folder, 2) as workers:
-            yield TestWorld(cluster, workers, runtime="docker", backend="etcd3")
-    finally:
-        cluster.down()
+    with quorum_world("etcd3", tmp_path_factory.mktemp("etcd3")) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
 def well(world: TestWorld) -> Iterator[None]:
-    """Whatever a test left: links clean, servers up, a leader that takes writes."""
     yield
-    for worker in world.workers:
-        worker.resume()
-        worker.start()
-    for node in world.cluster.nodes.values():
-        if node.status().state == "paused":
-            node.resume()
-        if node.status().state == "dead":
-            node.start()
-    for link in world.cluster.links:
-        link.clear()
-    assert wait_until(lambda: is_whole(world.cluster), timeout_s=20)
-
-
-def is_whole(cluster: Cluster) -> bool:
-    """Each member answers a read that needs the quorum, and one of them leads."""
-    spec = BACKENDS.load("etcd3")
-    try:
-        for node, said in zip(cluster.nodes.values(), spec.nodes, strict=True):
-            family_for(spec, said).check_ready(node.host, node.port)
-        cluster.primary()
-    except HarnessError:
-        return False
-    return True
-
-
-def targets_of(name: str, aim: str, world: TestWorld) -> list[str]:
-    found = resolve(aim, FAULTS.load(name).acts_on, world, random.Random(0))
-    assert found
-    return found
-
-
-def shows_and_heals(
-    world: TestWorld, name: str, params: dict[str, Any], targets: list[str]
-) -> None:
-    fault = make(name, params)
-    reason = fault.can(world)
-    if reason:
-        pytest.skip(reason)
-    fault.inject(world, targets)
-    try:
-        evidence = fault.evidence(world, targets)
-    finally:
-        fault.heal(world, targets)
-    assert evidence.bit, evidence.says
-    assert set(evidence.facts) == set(targets)
-    healed = fault.healed(world, targets)
-    assert healed.bit, healed.says
+    put_right(world)
 
 
 @pytest.mark.parametrize(
