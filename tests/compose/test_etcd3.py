@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from compose import docker_images
 from compose.backends.etcd3 import ETCD3
 from compose.docker_runtime import DockerRuntime
 from compose.families.etcd import EtcdFamily
@@ -14,7 +17,7 @@ from compose.waiting import wait_until
 from harness.core.errors import AnsweredError, HarnessError
 from harness.core.protocols import Cluster, Markable, Node
 from harness.ledger import FileLedger
-from tests.compose.local import cluster_up, need
+from tests.compose.local import ROOT, cluster_up, need
 
 NODES = ["etcd1", "etcd2", "etcd3"]
 PAIRS = [f"{a}-{b}" for a in NODES for b in NODES if a != b]
@@ -101,6 +104,16 @@ def test_as_processes(tmp_path: Path) -> None:
         check_restart(cluster)
 
 
+def have_base(release: str) -> None:
+    """Makes the base image if it is not here; skips where that cannot be done."""
+    if docker_images.exists(docker_images.base_image(release)):
+        return
+    if os.geteuid() != 0:
+        pytest.skip(f"debian:{release}-slim is not here, and making it needs root")
+    script = ["sh", str(ROOT / "compose" / "engine.sh")]
+    subprocess.run(script, env={**os.environ, "RELEASE": release}, check=True)
+
+
 @pytest.mark.docker
 @pytest.mark.parametrize("release", ETCD3.releases)
 def test_in_containers(tmp_path: Path, ledger: FileLedger, release: str) -> None:
@@ -108,6 +121,7 @@ def test_in_containers(tmp_path: Path, ledger: FileLedger, release: str) -> None
     reason = runtime.can("etcd3")
     if reason:
         pytest.skip(reason)
+    have_base(release)
     options = {"release": release}
     started = time.monotonic()
     cluster = runtime.up("etcd3", options, workers=2, run_dir=tmp_path, ledger=ledger)
