@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compose import docker_images
 from compose.backends.zookeeper3 import ZOOKEEPER3
 from compose.docker_compose import FILES
 from compose.docker_runtime import DockerRuntime
@@ -109,6 +110,7 @@ def test_in_containers(tmp_path: Path, ledger: FileLedger, release: str) -> None
     if reason:
         pytest.skip(reason)
     options = {"release": release}
+    docker_images.ensure(ZOOKEEPER3.image, release=release)
     started = time.monotonic()
     cluster = runtime.up("zookeeper3", options, workers=2, run_dir=tmp_path, ledger=ledger)
     try:
