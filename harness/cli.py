@@ -1,4 +1,4 @@
-"""The command line: ``lockhavoc run | check | heal | doctor | faults | plan | schema``.
+"""The command line: ``lockhavoc run | check | serve | heal | doctor | faults | plan | schema``.
 
 Results go to stdout, everything else to stderr; ``--json`` prints exactly one JSON document.
 Exit codes: 0 as claimed, 1 violation (wins over all others), 2 unknown or vacuous, 254 usage,
@@ -183,6 +183,29 @@ def faults_command(backend: str | None, runtime: str | None, as_json: bool) -> i
     from harness.faults_table import show
 
     return show(backend=backend, runtime=runtime, as_json=as_json)
+
+
+@cli.command("serve")
+@click.option(
+    "--store",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("store"),
+    envvar="LOCKHAVOC_STORE",
+    show_default=True,
+    help="Where runs are kept.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True)
+def serve_command(store: Path, port: int) -> int:
+    """Shows the stored runs in a browser, on 127.0.0.1 only.
+
+    \b
+    Examples:
+      lockhavoc serve
+      lockhavoc serve --store store --port 0
+    """
+    from harness.serve import serve
+
+    return serve(store, port=port)
 
 
 @cli.command("schema")
