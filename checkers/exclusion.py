@@ -51,7 +51,8 @@ class Exclusion:
             mine = overlaps(found, pauses=view.pauses)
             pairs += mine
             zones = _zones(view.judged[key], view) if mine else {}
-            anomalies += [_anomaly(pair, zones) for pair in mine]
+            what = "session" if view.bound else "lease"
+            anomalies += [_anomaly(pair, zones, what) for pair in mine]
         anomalies.sort(key=lambda anomaly: max(anomaly.ops))
         return Result(
             checker=self.name,
@@ -73,7 +74,8 @@ def _zones(spans: list[Span], view: View) -> dict[int, Block]:
     return found
 
 
-def _anomaly(pair: Overlap, zones: dict[int, Block]) -> Anomaly:
+def _anomaly(pair: Overlap, zones: dict[int, Block], what: str) -> Anomaly:
+    """what: the name of that with which a hold ends by itself."""
     first, second = pair.first, pair.second
     x, y = zones.get(first.acquire.invoke), zones.get(second.acquire.invoke)
     granted_twice = x is not None and y is not None and x.a < y.b and y.a < x.b
@@ -86,7 +88,7 @@ def _anomaly(pair: Overlap, zones: dict[int, Block]) -> Anomaly:
     why = (
         "the service had granted it twice"
         if granted_twice
-        else f"the lease of {first.acquire.who} was over by then, but it did not know"
+        else f"the {what} of {first.acquire.who} was over by then, but it did not know"
         if x is None or x.end is None or second.start > x.b
         else f"{first.acquire.who} went on believing after its hold had ended"
     )

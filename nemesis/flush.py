@@ -41,6 +41,10 @@ class Flush(NodeFault):
     summary = "removes every key of a server, all locks with them; cannot be undone"
     families: ClassVar[tuple[str, ...]] = tuple(_COMMANDS)
 
+    refused: ClassVar[Mapping[str, str]] = {
+        "postgres": "no command gives back the advisory locks of other sessions: use backend-kill",
+    }
+
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]:
         return []  # what is gone is gone
 

@@ -42,6 +42,7 @@ class MemoryPressure(ConfigFault):
     summary = "fills a server up: it refuses writes (OOM) or evicts keys, as its policy says"
     runtimes: ClassVar[tuple[str, ...]] = ("docker", "process")
     refused: ClassVar[Mapping[str, str]] = {
+        "postgres": "advisory locks are never evicted; a full table of locks refuses new ones",
         "sim": "a simulated server has no bound on memory",
         "zookeeper": "it evicts nothing, and has no bound on its data but the heap of its Java",
         "etcd": "it evicts nothing, and its quota cannot be lowered while it runs",
