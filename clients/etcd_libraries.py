@@ -43,6 +43,12 @@ PYTHON_ETCD3 = _etcd(
     imports="etcd3",
     says="etcd3.client().lock(), unmaintained since 2020, still used most",
 )
+ETCD3GW = _etcd(
+    "etcd3gw",
+    "etcd3gw_lock.py",
+    imports="etcd3gw",
+    says="etcd3gw.client().lock() over the JSON gateway, which never waits; OpenStack's",
+)
 RECIPE = _etcd(
     "recipe-etcd",
     "etcd_queue.py",

@@ -28,6 +28,7 @@ LIBRARIES = Registry(
         "etcd-sdk-python": "clients.etcd_libraries:ETCD_SDK",
         "aetcd": "clients.etcd_libraries:AETCD",
         "python-etcd3": "clients.etcd_libraries:PYTHON_ETCD3",
+        "etcd3gw": "clients.etcd_libraries:ETCD3GW",
         "recipe-etcd": "clients.etcd_libraries:RECIPE",
         "kazoo": "clients.zookeeper_libraries:KAZOO",
         "kazoo-fenced": "clients.zookeeper_libraries:KAZOO_FENCED",
