@@ -27,7 +27,9 @@ STYLES = ["page.css", "lists.css"]
 SCRIPTS = ["theme.js"]
 ROWS_MAX = 300  # of one page; older ones stand on the next
 TONES = {EXIT_AS_CLAIMED: "good", EXIT_VIOLATION: "bad", EXIT_UNKNOWN: "doubt"}
-HEAD = {**HEADLINES, "unfinished": "UNFINISHED"}
+WORDS = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
+UNFINISHED = "unfinished"
+HEAD = {**HEADLINES, UNFINISHED: "UNFINISHED"}
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +75,7 @@ def index(runs: Sequence[StoredRun], filters: Filters, *, number: int = 0) -> st
         choices=choices,
         chosen=msgspec.structs.asdict(filters),
         rows=[_row(run) for run in shown],
+        preset=_preset(shown),
         total=len(runs),
         passed=len(passed),
         older=older if (number + 1) * ROWS_MAX < len(passed) else "",
@@ -90,6 +93,7 @@ def campaign(runs: Sequence[StoredRun], name: str) -> str:
         "campaign.html.j2",
         name=name,
         rows=[_row(run) for run in mine],
+        preset=_preset(mine),
         outcomes=[(HEAD.get(word, word), count) for word, count in outcomes.most_common()],
         total=len(mine),
         violated=violated,
@@ -160,6 +164,11 @@ def _path(run: StoredRun) -> str:
     return f"{quote(run.name)}/{quote(run.stamp)}"
 
 
+def _preset(runs: Sequence[StoredRun]) -> list[str]:
+    """The two newest runs that can be compared, empty strings where there are none."""
+    return [*[run.id for run in runs if run.facts.verdict != UNFINISHED][:2], "", ""][:2]
+
+
 def _row(run: StoredRun) -> dict[str, Any]:
     facts = run.facts
     return {
@@ -171,6 +180,7 @@ def _row(run: StoredRun) -> dict[str, Any]:
         "name": run.name,
         "headline": HEAD.get(facts.verdict, facts.verdict),
         "tone": _tone(run),
+        "unfinished": facts.verdict == UNFINISHED,
         "claim": facts.claim.verdict,
         "says": facts.says,
         "backend": facts.backend,
@@ -178,13 +188,13 @@ def _row(run: StoredRun) -> dict[str, Any]:
         "runtime": facts.runtime,
         "kinds": ", ".join(run.kinds),
         "seed": "" if facts.seed is None else str(facts.seed),
-        "started": facts.started[:19].replace("T", " "),
+        "started": facts.started[:16].replace("T", " "),
         "events": facts.ops,
     }
 
 
 def _tone(run: StoredRun) -> str:
-    if run.facts.verdict == "unfinished":
+    if run.facts.verdict == UNFINISHED:
         return "none"
     return TONES.get(run.facts.exit_code, "broken")
 
@@ -198,7 +208,7 @@ def _cell(runs: Sequence[StoredRun], filters: Filters) -> dict[str, Any]:
     claimed = sum(run.facts.exit_code == EXIT_AS_CLAIMED for run in runs)
     words = f"{claimed} of {len(runs)} as claimed"
     if violated:
-        words += f", safety violated in {violated}"
+        words += f", {violated} violated"
     return {"count": len(runs), "tone": tone, "words": words, "link": f"/?{filters.query()}"}
 
 
@@ -216,8 +226,8 @@ def _run_facts(report: RunReport) -> dict[str, object]:
         "outcome": HEADLINES[report.verdict],
         "says": report.says,
         "claim": report.claim.verdict,
-        "safety": str(report.valid.safety),
-        "liveness": str(report.valid.liveness),
+        "safety": WORDS[report.valid.safety],
+        "liveness": WORDS[report.valid.liveness],
         "scenario": f"{report.name} ({report.scenario})",
         "seed": report.seed,
         "runtime": report.runtime,
@@ -236,9 +246,8 @@ def _checker_facts(report: RunReport) -> dict[str, object]:
 def _checker(result: Result) -> str:
     if not applies(result):
         return "n/a"
-    words = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
     found = f", {len(result.anomalies)} anomalies" if result.anomalies else ""
-    return f"{words[result.valid]}{found}"
+    return f"{WORDS[result.valid]}{found}"
 
 
 def _fault_facts(report: RunReport) -> dict[str, object]:
