@@ -101,10 +101,15 @@ class DockerNode(ServerNode):
         self._wait_ready()
 
     def _wait_ready(self) -> None:
-        def settled() -> bool:
-            return self._answers() or not self.container.state().running
+        answered = False
 
-        if wait_until(settled, timeout_s=limits.NODE_READY_TIMEOUT_S) and self._answers():
+        def settled() -> bool:
+            # Once is enough: on a busy machine the next echo may be late again.
+            nonlocal answered
+            answered = self._answers()
+            return answered or not self.container.state().running
+
+        if wait_until(settled, timeout_s=limits.NODE_READY_TIMEOUT_S) and answered:
             self.role = str(self.facts()["role"])
             return
         state = self.container.state()

@@ -20,6 +20,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
@@ -67,19 +68,24 @@ class Connection:
         """Says who we are and asks, in one packet; returns the rows as text (NULL is "").
 
         No good-bye in that packet: PgBouncer would take it for a client that left before its
-        answer.  SqlError, Closed, OSError, TimeoutError."""
+        answer.  SqlError, Closed, OSError, TimeoutError.
+        """
         settings = ("user", "postgres", "database", database, "application_name", APPLICATION)
         start = b"".join(word.encode() + b"\0" for word in settings) + b"\0"
         packet = struct.pack("!ii", len(start) + 8, _PROTOCOL) + start
-        self._set_timeout()
-        self._socket.sendall(packet + _message(b"Q", sql.encode() + b"\0"))
+        self._send(packet + _message(b"Q", sql.encode() + b"\0"))
+        self._answer(starting=True)
         return self._answer()
 
-    def _answer(self) -> Rows:
-        """Rows up to the *second* "ready": the first one ends the start-up."""
+    def again(self, sql: str) -> Rows:
+        """Another question after ``ask``: no start-up of a session delays its answer."""
+        self._send(_message(b"Q", sql.encode() + b"\0"))
+        return self._answer()
+
+    def _answer(self, *, starting: bool = False) -> Rows:
+        """Rows up to the next "ready"; there is one for the start-up, too."""
         rows: Rows = []
         failure: SqlError | None = None
-        ready = 0
         for kind, body in self._messages():
             if kind == b"R" and struct.unpack("!i", body[:4])[0] != _TRUST:
                 raise SqlError("28000", "it wants a password; pg_hba.conf must say trust")
@@ -89,12 +95,10 @@ class Connection:
                 rows.append(_row(body))
             elif kind == b"E":
                 failure = failure or _error(body)
-                if ready == 0 or failure.state.startswith("57P"):
-                    raise failure  # it closes now: no connection for us, or none any more
+                if starting or failure.state.startswith("57P"):
+                    break  # it closes now: no session for us, or none any more
             elif kind == b"Z":
-                ready += 1
-                if ready == 2:
-                    break
+                break
         if failure is not None:
             raise failure
         return rows
@@ -116,6 +120,10 @@ class Connection:
             self._buffer += data
         taken, self._buffer = self._buffer[:size], self._buffer[size:]
         return taken
+
+    def _send(self, data: bytes) -> None:
+        self._set_timeout()
+        self._socket.sendall(data)
 
     def _set_timeout(self) -> None:
         left_ns = self._deadline_ns - _CLOCK.now()
@@ -153,17 +161,26 @@ def table(
 
 
 def _ask(host: str, port: int, sql: str, database: str, timeout_ms: int) -> tuple[list[str], Rows]:
+    with talk(host, port, sql, timeout_ms=timeout_ms) as connection:
+        rows = connection.ask(sql, database=database)
+        return connection.columns, rows
+
+
+@contextmanager
+def talk(
+    host: str, port: int, what: str, *, timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS
+) -> Iterator[Connection]:
+    """A connection whose failures are HarnessErrors that say ``what`` was asked."""
     try:
         with Connection(host, port, timeout_ms) as connection:
-            rows = connection.ask(sql, database=database)
-            return connection.columns, rows
+            yield connection
     except TimeoutError as error:
         raise HarnessError(
-            f"server at {host}:{port} gave no answer to {sql[:40]!r} in {timeout_ms} ms"
+            f"server at {host}:{port} gave no answer to {what[:40]!r} in {timeout_ms} ms"
         ) from error
     except (Closed, OSError) as error:
         raise HarnessError(
-            f"server at {host}:{port} did not answer {sql[:40]!r}: "
+            f"server at {host}:{port} did not answer {what[:40]!r}: "
             f"{str(error) or 'it closed the connection'}"
         ) from error
 

@@ -83,11 +83,12 @@ class PostgresFamily(Family):
         pgwire.ask(host, port, "SELECT 1", timeout_ms=limits.PROBE_TIMEOUT_MS)
 
     def clock(self, host: str, port: int) -> ClockReading:
-        before_ns = time.time_ns()
-        ((there,),) = pgwire.ask(
-            host, port, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-        )
-        after_ns = time.time_ns()
+        asks = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        with pgwire.talk(host, port, asks) as connection:
+            connection.ask(asks)
+            before_ns = time.time_ns()
+            ((there,),) = connection.again(asks)
+            after_ns = time.time_ns()
         return ClockReading(
             int(there) * 1000 - (before_ns + after_ns) // 2, (after_ns - before_ns) // 2 + 1000
         )
