@@ -116,8 +116,9 @@ class LockClient(Protocol):
     def open(
         self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
     ) -> Awaitable[None] | None:
-        """Makes the client.  nodes: [{"name", "host", "port"}]; options: [client.options] of the
-        scenario; refuse what you do not know (``Refused``).  May be called again after close."""
+        """Makes the client.  nodes: [{"name", "host", "port"}], and where servers are real also
+        "address", by which they know each other; options: [client.options] of the scenario; refuse
+        what you do not know (``Refused``).  May be called again after close."""
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Awaitable[Grant] | Grant:
         """Tries for at most ``timeout_ms`` (0: once, without waiting)."""
