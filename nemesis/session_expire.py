@@ -14,7 +14,8 @@ password follows from the id, and the id is found by the lock's node, whose data
 make ``session_name``.
 
 Traps: a client that neither holds nor waits owns no node by which it could be found: aim at a
-holder or waiter.  It cannot be undone; the client makes another session by itself, or not.
+holder or waiter, of locks that are held for longer than it takes to find one (tens of ms).  It
+cannot be undone; the client makes another session by itself, or not.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from harness.core.clock import ms
 from harness.core.errors import HarnessError
-from harness.core.limits import HEAL_TIMEOUT_MS
+from harness.core.limits import EVIDENCE_TIMEOUT_MS, HEAL_TIMEOUT_MS, LOOK_AGAIN_MS
 from harness.core.protocols import Evidence, Node, Sessional, SessionKeeping, WorkerHandle, World
 from harness.core.undo import Step
 from nemesis.base import WorkerFault, node_answers, pick, prove
@@ -52,12 +54,15 @@ class SessionExpire(WorkerFault):
 
     def inject(self, world: World, targets: Sequence[str]) -> None:
         for worker in self._workers(world, targets):
-            found = _sessions(world, worker)
-            if not found:
-                raise HarnessError(
-                    f"{self.kind}: no server knows a session of {worker.name} that has a lock or "
-                    "waits for one, or its library does not name them as the adapters here do"
-                )
+            # Between two locks it owns none, hence the second look.
+            deadline_ns = world.clock.now() + ms(EVIDENCE_TIMEOUT_MS)
+            while not (found := _end_sessions(world, worker)):
+                if world.clock.now() >= deadline_ns:
+                    raise HarnessError(
+                        f"{self.kind}: no server knows a session of {worker.name} that has a lock "
+                        "or waits for one, or its library does not name them as adapters here do"
+                    )
+                world.clock.sleep_until(world.clock.now() + ms(LOOK_AGAIN_MS))
             self._touched.add(worker.name)
             self._ended[worker.name] = found
 
@@ -87,7 +92,7 @@ def _primary(world: World) -> Node:
     return pick(world.cluster.nodes.values(), [world.cluster.primary()], "node")[0]
 
 
-def _sessions(world: World, worker: WorkerHandle) -> list[str]:
+def _end_sessions(world: World, worker: WorkerHandle) -> list[str]:
     """Ends the sessions of a worker; returns their ids."""
     server = _primary(world)
     if not isinstance(server, Sessional):
