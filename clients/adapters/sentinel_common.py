@@ -117,10 +117,11 @@ class LinkSentinel(Sentinel):
         self.epoch_of_reply, self.node_of_reply = epoch, self._names[port]
 
     def check_master_state(self, state: Mapping[str, Any], service_name: str) -> bool:
-        up = super().check_master_state(state, service_name)  # type: ignore[no-untyped-call]  # redis
-        if up:
-            self.epoch = int(state["config-epoch"])
-        return bool(up)
+        good = super().check_master_state
+        if not good(state, service_name):  # type: ignore[no-untyped-call]  # redis
+            return False
+        self.epoch = int(state["config-epoch"])
+        return True
 
 
 def sentinel_client(
