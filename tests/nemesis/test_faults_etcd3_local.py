@@ -1,0 +1,62 @@
+"""Every fault that can be done on etcd's members as local processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nemesis.clockshim import build
+from nemesis.registry import FAULTS
+from tests.compose.local import cluster_up, need, undo_elsewhere
+from tests.nemesis.conformance import LASTS, make, possible, possible_variants
+from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
+from tests.nemesis.worlds import TestWorld, worker_processes
+
+pytestmark = pytest.mark.live
+
+HERE = ("process", "etcd3")
+ONE = {"worker": "worker:0", "node": "primary", "link": "worker:1/node:etcd2"}
+MANY = {"worker": "all-workers", "node": "all-nodes", "link": "worker:0/majority"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
+    need("etcd3")
+    folder = tmp_path_factory.mktemp("etcd3")
+    with (
+        cluster_up(folder, "etcd3", workers=2) as cluster,
+        worker_processes(folder, 2) as workers,
+    ):
+        yield TestWorld(cluster, workers, runtime="process", backend="etcd3")
+
+
+@pytest.fixture(autouse=True)
+def well(world: TestWorld) -> Iterator[None]:
+    yield
+    put_right(world)
+
+
+@pytest.mark.parametrize(("name", "params"), possible_variants(*HERE))
+def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
+    if name.startswith("worker-clock") and build.why_not():
+        pytest.skip(build.why_not() or "")
+    targets = targets_of(name, ONE[FAULTS.load(name).acts_on], world)
+    shows_and_heals(world, name, params, targets)
+
+
+@pytest.mark.parametrize("name", ["node-kill", "node-pause", "node-restart", "sever"])
+def test_many_at_once(world: TestWorld, name: str) -> None:
+    shows_and_heals(world, name, {}, targets_of(name, MANY[FAULTS.load(name).acts_on], world))
+
+
+@pytest.mark.parametrize("name", possible(LASTS, *HERE))
+def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
+    fault = make(name)
+    targets = targets_of(name, ONE[FAULTS.load(name).acts_on], world)
+    steps = fault.undo(world, targets)
+    fault.inject(world, targets)
+    undo_elsewhere(steps)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
