@@ -28,6 +28,7 @@ from harness.core.limits import EXPLAIN_KEYS_MAX, STREAM_EVENTS_MIN
 from harness.core.result import Result, Valid, merge
 
 STREAMED = ("mutex", "fenced", "lease", "belief", "store")
+SEGMENTED = ("reentrant", "semaphore", "rwlock", "cas")  # by the batch monitors, piece by piece
 ALL_LOCKS = "all-locks"
 _CHUNK_BYTES = 1 << 20
 _INDEX = re.compile(rb'"index"\s*:\s*(\d+)')
@@ -50,7 +51,14 @@ def is_long(path: Path) -> bool:
 
 def judge_long(path: Path, model: str, settings: Settings, *, explain: bool) -> Result | None:
     """The verdict on one model in a stream, or None if that cannot decide it."""
-    if model not in STREAMED or settings.judge_busy:
+    if settings.judge_busy:
+        return None
+    if model in SEGMENTED:
+        from checkers.segments import check_segments
+
+        verdict = check_segments(path, model, k=settings.k, initial=settings.initial)
+        return _alone(verdict, path, model, settings, explain=explain)
+    if model not in STREAMED:
         return None
     if model in ("lease", "belief") and settings.ttl_ns is None:
         return None  # each acquire may carry its own; the reader of the whole looks at that
@@ -59,13 +67,9 @@ def judge_long(path: Path, model: str, settings: Settings, *, explain: bool) -> 
     found = check_stream(path, ttl_ns=settings.ttl_ns, drift_ppm=settings.drift_ppm)[model]
     if model == "lease" and not _without_tokens(found):
         return None
-    if found.valid is Valid.UNKNOWN:
-        return None
+    result = _alone(found, path, model, settings, explain=explain)
     asked = properties(model, settings)
-    result = _result(asked[0].name, found)
-    if explain and found.valid is Valid.FALSE:
-        _explain(result, path, model, settings)
-    if len(asked) == 1:
+    if result is None or len(asked) == 1:
         return result
     other = _result(asked[1].name, found)
     if model == "lease" and found.valid is Valid.TRUE:
@@ -83,6 +87,18 @@ def judge_long(path: Path, model: str, settings: Settings, *, explain: bool) -> 
         stats=dict(result.stats),
         sub=[result, other],
     )
+
+
+def _alone(
+    found: Verdict, path: Path, model: str, settings: Settings, *, explain: bool
+) -> Result | None:
+    """The verdict on the model's first property; None if the stream has none."""
+    if found.valid is Valid.UNKNOWN:
+        return None
+    result = _result(properties(model, settings)[0].name, found)
+    if explain and found.valid is Valid.FALSE:
+        _explain(result, path, model, settings)
+    return result
 
 
 def all_locks(path: Path, *, ttl_ns: int | None = None, drift_ppm: int = 0) -> Result:

@@ -153,7 +153,7 @@ def _believes(
     hold, process = acquire.field("hold"), acquire.invoke.process
     if instant < granted_ns:
         return False
-    for now in range(granted_ns, instant + 1):
+    for now in range(acquire.call_ns, instant + 1):
         if deadline is not None and now >= deadline:
             return False
         for op in own:
@@ -168,6 +168,8 @@ def _believes(
         for signal in told:
             about = signal.value if isinstance(signal.value, dict) else {}
             named, whose = about.get("hold"), about.get("process", signal.process)
-            if signal.time == now and (named == hold if named is not None else whose == process):
+            if granted_ns <= signal.time == now and (
+                named == hold if named is not None else whose == process
+            ):
                 return False
     return True

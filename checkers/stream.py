@@ -19,6 +19,7 @@ import gzip
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -40,15 +41,15 @@ class Lines:
     header, torn: known when the iteration has ended (the header after the first batch).
     """
 
-    def __init__(self, source: str | Path | Iterable[bytes | str]) -> None:
-        self.source = source
+    def __init__(self, source: str | Path | Iterable[bytes | str], kind: Any = Line) -> None:
+        self.source, self.kind = source, kind  # kind: what each line becomes
         self.header = Header()
         self.torn = False
         self.path = Path(source) if isinstance(source, str | Path) else None
         self._place = self._before = 0  # of this chunk: its number, and the lines before it
 
-    def __iter__(self) -> Iterator[list[Line]]:
-        decode = msgspec.json.Decoder(Line).decode_lines
+    def __iter__(self) -> Iterator[list[Any]]:
+        decode = msgspec.json.Decoder(self.kind).decode_lines
         for chunk in self._chunks():
             if not self._place:
                 self._before, chunk = self._header(chunk)
@@ -103,15 +104,17 @@ class Lines:
             )
         return 1, chunk[len(line) :]
 
-    def _slowly(self, chunk: bytes) -> list[Line]:
+    def _slowly(self, chunk: bytes) -> list[Any]:
         """Line by line, to name the malformed one; a torn last line is dropped."""
-        decode = msgspec.json.Decoder(OddLine).decode
+        lean = self.kind is Line
+        decode: Any = msgspec.json.Decoder(OddLine if lean else self.kind).decode
         found = []
         for place, line in enumerate(chunk.splitlines(keepends=True), 1):
             if line.isspace():
                 continue
             try:
-                found.append(decode(line).line())
+                event = decode(line)
+                found.append(event.line() if lean else event)
             except msgspec.DecodeError as error:
                 if not line.endswith(b"\n"):
                     self.torn = True

@@ -42,7 +42,7 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
     seq, choices, bit, class_of, rows = work.seq, work.choices, work.bit, work.class_of, work.rows
     infos, infos_before, bounded, after = work.infos, work.infos_before, work.bounded, work.after
     move, watches, costed, bits = work.move, work.watches, work.costed, work.bits
-    blind, foresight = BLIND, None
+    dead_ends, foresight = 0, None
     known, path, pause = seen.keys, stuck.path, budget.first_check
     stack: list[tuple[Any, ...]] = []
     state, r, mask, used, nodes, size = 0, 0, 0, 0, 0, len(seq)
@@ -69,12 +69,9 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
                         return True, stuck.after(nodes)
             if foresight and target != state and foresight.hopeless(target, r2, mask2):
                 continue
-            key = r2, mask2, target
-            if costed:
-                fresh = seen.admit(r2, mask2, target, used2)
-            elif fresh := key not in known:
+            if not costed and (fresh := (key := (r2, mask2, target)) not in known):
                 known[key] = used2
-            elif infos:
+            elif costed or infos:
                 fresh = seen.admit(r2, mask2, target, used2)
             final = watches[kind] and not bounded
             if fresh:
@@ -95,9 +92,8 @@ def search(work: Work, budget: Budget) -> tuple[bool | None, Stuck]:
             if stage == KNOWN and infos_before[r]:
                 items, stage = iter(unknowns(work, r, state, mask, used)), UNKNOWN
                 continue
-            blind -= 1
-            if not blind:
-                foresight = work.foresight()
+            dead_ends += 1
+            foresight = foresight if dead_ends != BLIND else work.foresight()
             if r >= stuck.r and stage != VAIN:
                 stuck.note(r, state, mask, used)
             if not stack:
