@@ -61,18 +61,10 @@ class Stage:
 
     @property
     def sessions(self) -> Sequence[dict[str, Any]]:
-        """What each worker's ``open`` request carries.
-
-        Worker i is to prefer node i (modulo their number), if its library talks to one alone: so
-        clients stand on all sides of a partition.
-        """
+        """What each worker's ``open`` request carries."""
         return [
             {
-                "nodes": [
-                    {**node, "own": index == worker % len(nodes)}
-                    for nodes in [self.cluster.endpoints(worker)]
-                    for index, node in enumerate(nodes)
-                ],
+                "nodes": nodes_of(self.cluster.endpoints(worker), worker),
                 "options": self._options,
                 "resource": self._resource.place(),
             }
@@ -94,6 +86,13 @@ class Stage:
     def export_resource(self, start_ns: int) -> list[ResourceRecord]:
         """What the resource recorded, times since the start of the run."""
         return self._resource.export(start_ns)
+
+
+def nodes_of(endpoints: Sequence[Mapping[str, Any]], worker: int) -> list[dict[str, Any]]:
+    """The endpoints of a worker, one of them its ``own``: the one to prefer if its library talks
+    to one alone.  Worker i has node i (modulo their number), so clients stand on all sides of a
+    partition."""
+    return [{**end, "own": at == worker % len(endpoints)} for at, end in enumerate(endpoints)]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import pytest
 from clients.environments import ensure
 from clients.registry import LIBRARIES
 from harness.core.protocols import Cluster, Link
+from harness.stage import nodes_of
 from tests.clients.workers import WorkerUnderTest, worker
 from tests.compose.local import cluster_up, need
 
@@ -46,11 +47,6 @@ class Pair(NamedTuple):
         return queue if self.name in QUEUES else "busy"
 
 
-def nodes(cluster: Cluster, index: int) -> Sequence[dict[str, Any]]:
-    found = cluster.endpoints(index)
-    return [{**node, "own": at == index % len(found)} for at, node in enumerate(found)]
-
-
 def link(cluster: Cluster, src: str, dst: str) -> Link:
     return next(one for one in cluster.links if (one.src, one.dst) == (src, dst))
 
@@ -58,7 +54,7 @@ def link(cluster: Cluster, src: str, dst: str) -> Link:
 def reopen(client: WorkerUnderTest, cluster: Cluster, index: int, **options: Any) -> None:
     assert client.ask("close").type == "ok"
     settled = {"timeout_ms": 10_000, **options}
-    reply = client.open(nodes=list(nodes(cluster, index)), options=settled)
+    reply = client.open(nodes=nodes_of(cluster.endpoints(index), index), options=settled)
     assert reply.type == "ok", reply
 
 
@@ -149,7 +145,7 @@ def test_wrong_options_are_refused_by_name(pair: Pair) -> None:
     ]
     assert pair.one.ask("close").type == "ok"
     for options, word in wrong:
-        reply = pair.one.open(nodes=list(nodes(pair.cluster, 0)), options=options)
+        reply = pair.one.open(nodes=nodes_of(pair.cluster.endpoints(0), 0), options=options)
         assert reply.type == "fail"
         assert word in (reply.error or "")
     reopen(pair.one, pair.cluster, 0, node="etcd3", reconnect_ms_max=200)
