@@ -131,4 +131,4 @@ def make_fence(connection: Any) -> None:
         raise Refused(f"cannot make the sequence of tokens: {error}") from error
 
 
-IDLE = psycopg.pq.TransactionStatus.IDLE
+IN_TRANSACTION = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)

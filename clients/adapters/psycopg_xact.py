@@ -42,7 +42,7 @@ class PsycopgXact:
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         number = common.number_of(key)
-        if self.connection.info.transaction_status != common.IDLE:
+        if self.connection.info.transaction_status in common.IN_TRANSACTION:
             raise Refused("this connection holds a lock already, and has one transaction")
         self._ask("BEGIN")
         try:

@@ -11,7 +11,6 @@ Trap: its console (the database "pgbouncer") answers while the server is gone.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from compose.families import pgwire
@@ -62,8 +61,12 @@ class PgbouncerFamily(Family):
         return [client["id"] for client in clients if client["application_name"] == name]
 
     def end_session(self, host: str, port: int, identity: str) -> None:
-        with contextlib.suppress(AnsweredError):  # it is gone already
+        try:
             self._console(host, port, f"KILL_CLIENT {int(identity)}")
+        except AnsweredError:
+            clients = self._console(host, port, "SHOW CLIENTS")
+            if any(client["id"] == identity for client in clients):
+                raise  # else it has gone by itself
 
     def _console(self, host: str, port: int, command: str) -> list[dict[str, str]]:
         return pgwire.table(host, port, command, database=CONSOLE)
