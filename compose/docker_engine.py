@@ -13,6 +13,7 @@ name, and kept by id, which outlives kill and start.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tarfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ from harness.core import limits
 from harness.core.errors import HarnessError
 
 SERVICE_LABEL = "com.docker.compose.service"
+FREEZE_TRIES_MAX = 5
+NOT_FROZEN = "unable to freeze"  # runc's words
 LOG_BYTES_MAX = 64 << 20  # per container; its own logging driver stops at 20 MB
 
 
@@ -51,6 +54,10 @@ def _engine_errors(what: str) -> Iterator[None]:
         yield
     except (docker.errors.DockerException, requests.RequestException) as error:
         raise HarnessError(f"Docker Engine: {what}: {error}") from error
+
+
+class _NotFrozenError(HarnessError):
+    """The Engine could not freeze a container this time."""
 
 
 class Container:
@@ -76,7 +83,19 @@ class Container:
 
     def pause(self) -> None:
         """Freezes it; does nothing if it is paused already."""
-        self._unless(lambda state: state.paused, "pause", self._inner.pause)
+        # On a busy machine runc gives up half-way and thaws what it had frozen: ask again.
+        for _ in range(FREEZE_TRIES_MAX - 1):
+            with contextlib.suppress(_NotFrozenError):
+                return self._freeze()
+        return self._freeze()
+
+    def _freeze(self) -> None:
+        try:
+            self._unless(lambda state: state.paused, "pause", self._inner.pause)
+        except HarnessError as error:
+            if NOT_FROZEN in str(error):
+                raise _NotFrozenError(str(error)) from error
+            raise
 
     def unpause(self) -> None:
         """Thaws it; does nothing if it is not paused."""
