@@ -47,7 +47,7 @@ def test_a_freeze_that_failed_on_a_busy_machine_is_tried_again() -> None:
 
 def test_not_for_ever_and_not_for_other_reasons() -> None:
     engine = Engine(99, BUSY)
-    with pytest.raises(HarnessError, match="pause zk3: .*unable to freeze"):
+    with pytest.raises(HarnessError, match=r"pause zk3: .*unable to freeze"):
         Container(engine, "zk3").pause()
     assert engine.asked == FREEZE_TRIES_MAX
     other = Engine(99, "no such container")
