@@ -45,7 +45,7 @@ class MemoryPressure(ConfigFault):
         "postgres": "advisory locks are never evicted; a full table of locks refuses new ones",
         "sim": "a simulated server has no bound on memory",
         "zookeeper": "it evicts nothing, and has no bound on its data but the heap of its Java",
-        "etcd": "it evicts nothing, and its quota cannot be lowered while it runs",
+        "etcd": "it evicts nothing: use store-full",
     }
     # The bound goes back first: with the old policy and the low bound writes would be refused.
     settings: ClassVar[tuple[str, ...]] = ("maxmemory", "maxmemory-policy", "maxmemory-samples")

@@ -31,6 +31,7 @@ FAULTS = Registry(
         "session-expire": "nemesis.session_expire:SessionExpire",
         "sever": "nemesis.sever:Sever",
         "slow": "nemesis.slow:Slow",
+        "store-full": "nemesis.store_full:StoreFull",
         "worker-block-loop": "nemesis.worker_block_loop:WorkerBlockLoop",
         "worker-clock-jump": "nemesis.worker_clock_jump:WorkerClockJump",
         "worker-clock-skew": "nemesis.worker_clock_skew:WorkerClockSkew",

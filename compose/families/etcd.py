@@ -34,9 +34,11 @@ from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import AnsweredError, HarnessError
 from harness.core.protocols import Probe
+from harness.core.undo import Step, http_step
 
 _CLOCK = MonotonicClock()  # a socket's deadline is real time, also where the run's clock is not
 _ANSWER_BYTES_MAX = 4 << 20  # /metrics is about 150 kB; more means that this is no etcd
+_DELETE = "kv/deleterange"
 _ALL_KEYS = {"key": "AA==", "range_end": "AA=="}  # a range from \0 to \0 is everything
 _ECHOES = 'grpc_server_started_total{grpc_method="Status",grpc_service="etcdserverpb.Maintenance"'
 _STATUS = "/etcdserverpb.Maintenance/Status"
@@ -120,11 +122,31 @@ class EtcdFamily(Family):
         return int(said.get("count", 0)) == 1
 
     def command(self, host: str, port: int, words: Sequence[str]) -> str:
-        """``del --all`` removes every key of the cluster; no other command is known here."""
-        if tuple(words) != ("del", "--all"):
+        """``del --all`` removes every key of the cluster (and answers how many); ``alarm activate``
+        and ``alarm disarm`` raise and clear this member's alarm NOSPACE (answers the alarms)."""
+        what, body = self._meant(host, port, words)
+        said = _call(host, port, what, body, limits.EVIDENCE_TIMEOUT_MS)
+        if what == _DELETE:
+            return str(said.get("deleted", "0"))
+        return json.dumps(said.get("alarms", []))
+
+    def undo_command(self, host: str, port: int, words: Sequence[str]) -> Sequence[Step]:
+        """An alarm outlives restarts and is cleared on any start of the server."""
+        what, body = self._meant(host, port, words)
+        return [http_step("POST", f"http://{host}:{port}/v3/{what}", body)]
+
+    def _meant(self, host: str, port: int, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
+        """(call of the gateway, its body)."""
+        if tuple(words) == ("del", "--all"):
+            return _DELETE, dict(_ALL_KEYS)
+        if tuple(words) not in (("alarm", "activate"), ("alarm", "disarm")):
             raise HarnessError(f"server at {host}:{port}: command {' '.join(words)!r} is unknown")
-        said = _call(host, port, "kv/deleterange", _ALL_KEYS, limits.EVIDENCE_TIMEOUT_MS)
-        return str(said.get("deleted", "0"))
+        local = {**_ALL_KEYS, "serializable": True, "count_only": True}
+        header = _call(host, port, "kv/range", local, limits.EVIDENCE_TIMEOUT_MS)["header"]
+        action = "ACTIVATE" if words[1] == "activate" else "DEACTIVATE"
+        return "maintenance/alarm", {
+            "action": action, "memberID": header["member_id"], "alarm": "NOSPACE"
+        }  # fmt: skip
 
 
 def _call(

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from compose.waiting import wait_until
+from harness.core.errors import AnsweredError, HarnessError
+from harness.core.protocols import Markable
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from tests.compose.local import cluster_up, need, undo_elsewhere
@@ -51,7 +54,7 @@ def test_many_at_once(world: TestWorld, name: str) -> None:
     shows_and_heals(world, name, {}, targets_of(name, MANY[FAULTS.load(name).acts_on], world))
 
 
-@pytest.mark.parametrize("name", possible(LASTS, *HERE))
+@pytest.mark.parametrize("name", [*possible(LASTS, *HERE), "store-full"])
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     fault = make(name)
     targets = targets_of(name, ONE[FAULTS.load(name).acts_on], world)
@@ -60,3 +63,25 @@ def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> 
     undo_elsewhere(steps)
     healed = fault.healed(world, targets)
     assert healed.bit, healed.says
+
+
+def test_a_full_store_takes_no_writes_of_any_member(world: TestWorld) -> None:
+    """The alarm is the cluster's, and a second fault of the kind would prove nothing."""
+    fault = make("store-full")
+    fault.inject(world, ["etcd1"])
+    assert fault.evidence(world, list(world.cluster.nodes)[:1]).bit
+    other = world.cluster.nodes["etcd3"]
+    assert isinstance(other, Markable)
+    assert wait_until(lambda: refuses(other), timeout_s=5)
+    with pytest.raises(HarnessError, match="refuses writes already"):
+        make("store-full").inject(world, ["etcd2"])
+    fault.heal(world, ["etcd1"])
+    assert fault.healed(world, ["etcd1", "etcd3"]).bit
+
+
+def refuses(node: Markable) -> bool:
+    try:
+        node.leave_mark("full")
+    except AnsweredError as error:
+        return "space exceeded" in str(error)
+    return False
