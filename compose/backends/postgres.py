@@ -27,7 +27,10 @@ POSTGRES_OPTIONS = {
     ),
 }
 
-LOCAL_REFUSED = "no server package for this is known yet that needs no root"
+LOCAL_REFUSED = (
+    "PostgreSQL runs under no root, whose runs these often are, and its data folder is made from a "
+    "template of the image"
+)
 
 
 def postgres_server_args(options: Mapping[str, str]) -> Sequence[str]:

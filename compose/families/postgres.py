@@ -38,6 +38,7 @@ _CLOCK = MonotonicClock()
 _ROOT = Path(__file__).parents[2]
 _PROMOTE_S = 15  # it applies the log that it has, then opens; 0.2 s when idle
 _NAME_CHARS_MAX = 63  # of an identifier
+# The functions behind the views: a fresh session takes longest to make a plan of a view.
 _FACTS = """
 SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
        extract(epoch FROM pg_postmaster_start_time()) AS run_id,
@@ -46,14 +47,14 @@ SELECT CASE WHEN pg_is_in_recovery() THEN 'replica' ELSE 'primary' END AS role,
             ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
        END AS term,
        lockhavoc_echoes() AS echoes,
-       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted) AS keys,
+       (SELECT count(*) FROM pg_lock_status() WHERE locktype = 'advisory' AND granted) AS keys,
        floor(extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())) AS uptime_s,
        (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
              ELSE pg_current_wal_lsn() END) - '0/0'::pg_lsn AS lsn,
        current_setting('default_transaction_read_only') = 'on' AS read_only,
        CASE WHEN pg_is_in_recovery()
-            THEN (SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming')
-            ELSE (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')
+            THEN (SELECT count(*) FROM pg_stat_get_wal_receiver() WHERE status = 'streaming')
+            ELSE (SELECT count(*) FROM pg_stat_get_wal_senders() WHERE state = 'streaming')
        END AS streaming
 """
 _NUMBERS = ("term", "echoes", "keys", "uptime_s", "lsn", "streaming")
