@@ -129,6 +129,8 @@ class LockPiece(Piece):
             del self.open[holder]
             self.count.pop(holder, None)
             unknown = [op for op in ops if op.outcome == Type.INFO]
+            if unknown and any(_renews(op) for op in ops):
+                return "a grant of unknown outcome was renewed"
             if unknown:
                 alone = len(ops) == 1 and _word(ops[0].invoke) == ACQUIRE
                 self.unknown[holder] = ops[0] if alone else None
@@ -374,6 +376,11 @@ def _refused_acquire(op: Interval) -> bool:
 
 def _word(invoke: Op) -> str:
     return LOCK_F.get(invoke.f) or RW_F.get(invoke.f, (invoke.f, None))[0]
+
+
+def _renews(op: Interval) -> bool:
+    """Whether it confirms a hold that goes on."""
+    return op.outcome == Type.OK and _word(op.invoke) not in (ACQUIRE, RELEASE)
 
 
 def _line(op: Interval) -> int:

@@ -73,6 +73,16 @@ CASES: list[tuple[str, bool, list[Act]]] = [
         ],
     ),
     (
+        "semaphore",
+        False,
+        [
+            lost(3, "acquire", 0, hold="h0"),
+            ok(2, "acquire", 0, 2, hold="h1"),
+            ok(0, "renew", 4, 8, hold="h0"),
+            ok(0, "acquire", 9, 12, hold="h5"),
+        ],
+    ),
+    (
         "mutex-busy",
         False,
         [
