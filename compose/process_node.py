@@ -102,6 +102,16 @@ class ProcessNode(ServerNode):
         self.spawn()
         self.await_ready()
 
+    @property
+    def replicated(self) -> bool:
+        return self.family.replicated
+
+    def leave_own_mark(self, mark: str) -> None:
+        (self.data / mark).touch()
+
+    def has_own_mark(self, mark: str) -> bool:
+        return (self.data / mark).exists()
+
     def status(self) -> Status:
         return self._server.status()
 

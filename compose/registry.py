@@ -44,6 +44,7 @@ FAMILIES = Registry(
         "pgbouncer": "compose.families.pgbouncer:PgbouncerFamily",
         "postgres": "compose.families.postgres:PostgresFamily",
         "redis": "compose.families.redis:RedisFamily",
+        "redis-replicated": "compose.families.redis:ReplicatedRedisFamily",
         "sentinel": "compose.families.sentinel:SentinelFamily",
         "valkey": "compose.families.redis:RedisFamily",
         "zookeeper": "compose.families.zookeeper:ZookeeperFamily",

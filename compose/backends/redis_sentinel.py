@@ -185,7 +185,10 @@ REDIS_SENTINEL = BackendSpec(
     name="redis-sentinel",
     family="redis",
     nodes=(
-        *(NodeSpec(name=name, port=port, peer_ports=(port,)) for name, port in SERVERS.items()),
+        *(
+            NodeSpec(name=name, port=port, peer_ports=(port,), family="redis-replicated")
+            for name, port in SERVERS.items()
+        ),
         *(
             NodeSpec(name=name, port=port, peer_ports=(port,), family="sentinel")
             for name, port in SENTINELS.items()

@@ -50,3 +50,11 @@ class RedisFamily(Family):
 
     def end_session(self, host: str, port: int, identity: str) -> None:
         resp.end_session(host, port, identity)
+
+
+class ReplicatedRedisFamily(RedisFamily):
+    """The same where servers copy one another: lost data come back, and a replica takes no write,
+    so that only a mark beside its data tells whether it kept them."""
+
+    name = "redis-replicated"
+    replicated = True

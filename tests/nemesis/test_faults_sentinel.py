@@ -172,6 +172,12 @@ def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> 
     assert healed.bit, healed.says
 
 
+@pytest.mark.parametrize("name", ["node-restart", "node-restart-empty", "node-kill", "node-pause"])
+def test_it_shows_and_heals_on_a_replica(world: TestWorld, name: str) -> None:
+    replica = next(n for n in SERVERS if world.cluster.nodes[n].facts()["role"] == "replica")
+    shows_and_heals(world, name, {}, [replica])
+
+
 @pytest.mark.parametrize("name", sorted(SPEAK_TO_DATA))
 def test_what_speaks_to_data_fails_on_a_sentinel(world: TestWorld, name: str) -> None:
     with pytest.raises(HarnessError):
@@ -227,7 +233,8 @@ def test_as_local_processes(tmp_path: Path) -> None:
         for name in ("sever", "mute", "node-restart", "node-restart-empty", "failover"):
             assert make(name).can(world) is None
         shows_and_heals(world, "mute", {}, ["w1-sentinel2"])
-        shows_and_heals(world, "node-restart", {}, ["sentinel2"])
+        shows_and_heals(world, "node-restart", {}, ["sentinel2", "redis2"])
+        shows_and_heals(world, "node-restart-empty", {}, ["redis3"])
         shows_and_heals(world, "failover", {"old": "lives"}, ["redis1"])
         assert wait_until(lambda: not formed(cluster.nodes), timeout_s=30)
         assert make("partition").can(world) is not None
