@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -208,12 +207,10 @@ def test_in_containers(tmp_path: Path, ledger: FileLedger, release: str) -> None
     reason = runtime.can("redis-sentinel")
     if reason:
         pytest.skip(reason)
-    started = time.monotonic()
     cluster = runtime.up(
         "redis-sentinel", {"release": release}, workers=2, run_dir=tmp_path, ledger=ledger
     )
     try:
-        assert time.monotonic() - started < 90  # 10 s on an idle machine with images built
         check(cluster)
         if release == REDIS_SENTINEL.releases[0]:
             check_that_there_is_no_way_round(cluster)
