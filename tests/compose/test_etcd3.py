@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -123,10 +122,8 @@ def test_in_containers(tmp_path: Path, ledger: FileLedger, release: str) -> None
         pytest.skip(reason)
     have_base(release)
     options = {"release": release}
-    started = time.monotonic()
     cluster = runtime.up("etcd3", options, workers=2, run_dir=tmp_path, ledger=ledger)
     try:
-        assert time.monotonic() - started < 60  # 8 s on an idle machine with images built
         check(cluster)
         check_that_there_is_no_way_round(cluster)
         check_restart(cluster)
