@@ -101,7 +101,9 @@ def _write_pictures(
     run_dir: Path, report: RunReport, history: History, context: CheckContext
 ) -> None:
     """report.html, and the same for other viewers: trace.json, porcupine.json."""
-    nodes = sorted(path.stem for path in (run_dir / "nodes").glob("*.log"))
+    # Containers beside the servers have logs too: the proxy, and those that hold a network.
+    logs = [path.stem for path in (run_dir / "nodes").glob("*.log")]
+    nodes = sorted(name for name in logs if name != "toxiproxy" and not name.startswith("net-"))
     data = timeline(report, history, context, nodes=nodes)
     store.write(run_dir / store.REPORT, html_of(report, data))
     store.write(run_dir / "trace.json", trace(report, data))

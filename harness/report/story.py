@@ -120,13 +120,12 @@ def _scene(mark: Mark, data: Timeline, report: RunReport) -> Scene:
         stale = of_hold[-1] if of_hold else None
         late = next((bar for bar in holds if bar.hold == hold), late)
         before = _written_before(stale, data.writes)
-    others = [bar for bar in holds if bar is not late]
     moment = mark.end_ns if stale is None else stale.time_ns
-    later = max(
-        (bar for bar in others if bar.granted_ns <= moment),
-        key=lambda bar: bar.granted_ns,
-        default=None,
-    )
+    if mark.anomaly.side is Side.SERVICE:
+        late, later = _at_once(holds) or (late, None)
+    else:
+        others = [bar for bar in holds if bar is not late and bar.granted_ns <= moment]
+        later = max(others, key=lambda bar: bar.granted_ns, default=None)
     start = min([bar.granted_ns for bar in holds] or [mark.start_ns])
     under_way = [
         fault
@@ -134,6 +133,15 @@ def _scene(mark: Mark, data: Timeline, report: RunReport) -> Scene:
         if fault.start_ns <= moment and (fault.end_ns is None or fault.end_ns >= start)
     ]
     return Scene(late=late, later=later, holds=holds, stale=stale, before=before, faults=under_way)
+
+
+def _at_once(holds: Sequence[Bar]) -> tuple[Bar, Bar] | None:
+    """The first two of the holds that the service granted at one time, if there are two."""
+    for place, second in enumerate(holds):
+        for first in holds[:place]:
+            if first.lease_sure_ns is not None and second.granted_ns < first.lease_sure_ns:
+                return first, second
+    return None
 
 
 def _writes(op: Interval) -> bool:
@@ -160,6 +168,9 @@ def _broke(mark: Mark, scene: Scene, names: _Names) -> str:
     if late is None:
         return safe(anomaly.says)
     who, lock = names(late.process), _lock(late)
+    if later is not None and later.process != late.process and names(later.process) == who:
+        # One worker under two numbers: it went on after an unknown outcome, its hold did too.
+        who = f"{who} (process {late.process})"
     if scene.stale is not None:
         over = _over(late, scene.stale.time_ns)
         then = f", after {names(later.process)} had been granted it" if later is not None else ""
@@ -203,7 +214,8 @@ def _holder(mark: Mark, scene: Scene, names: _Names) -> str:
     late, later = scene.late, scene.later
     first = f"{_bar(late, names)} was granted {_lock(late)} at {milliseconds(late.granted_ns)}"
     if later is None:
-        return f"{first}."
+        others = [_bar(bar, names) for bar in scene.holds if bar is not late]
+        return f"{first}; also part of it: {', '.join(others)}." if others else f"{first}."
     then = f"{_bar(later, names)} at {milliseconds(later.granted_ns)}"
     if mark.anomaly.side is Side.SERVICE:
         return f"Both: {first}, and {then}."

@@ -8,7 +8,7 @@ import pytest
 from checkers.view import View
 from harness.core.history import History, Op
 from harness.core.protocols import CheckContext, FaultWindow
-from harness.core.result import Side
+from harness.core.result import Anomaly, Result, Side, Valid
 from harness.report.document import RunReport
 from harness.report.holds import bars
 from harness.report.marks import ACCEPTED, REFUSED, STALE, overlaps_of, worst, writes_of
@@ -222,3 +222,28 @@ def test_bars_and_ticks_share_one_axis() -> None:
     assert [tick["label"] for tick in ticks] == ["100 µs", "1 ms", "10 ms", "100 ms", "1 s"]
     assert sum(bar["count"] for bar in bins) == 4
     assert bins[-1]["count"] == 1
+
+
+def test_a_double_grant_names_the_two_and_nobody_else(run: Run) -> None:
+    ops = []
+    for index, (time, process, kind, f) in enumerate(
+        [
+            (10, 0, "invoke", "acquire"), (20, 0, "ok", "acquire"),
+            (30, 0, "invoke", "release"), (40, 0, "ok", "release"),
+            (50, 1, "invoke", "acquire"), (60, 1, "ok", "acquire"),
+            (70, 2, "invoke", "acquire"), (80, 2, "ok", "acquire"),
+        ]
+    ):  # fmt: skip
+        ops.append(Op(index, time, process, kind, f, "k", {"hold": str(process), "ttl_ns": 1000}))
+    twice = Anomaly(kind="double-grant", side=Side.SERVICE, ops=[1, 3, 5, 7], key="k", says="twice")
+    result = Result(checker="lease", valid=Valid.FALSE, anomalies=[twice])
+    report = msgspec.structs.replace(run.report, results=[result], faults=[])
+    data = timeline(report, History(ops), CheckContext())
+    told = story(data.marks[0], data, report)
+    assert "granted k to w2" in told.broke
+    assert "while w1" in told.broke
+    assert told.answers[0][1].startswith("Both: w1 (hold 1)")
+    once = msgspec.structs.replace(twice, ops=[1, 3])
+    report.results = [msgspec.structs.replace(result, anomalies=[once])]
+    data = timeline(report, History(ops), CheckContext())
+    assert story(data.marks[0], data, report).broke == "twice", "nobody held at once: its own words"

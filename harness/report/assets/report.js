@@ -10,6 +10,12 @@
   holds.granted = granted;
   holds.asked = LH.plus(granted, holds.asked, -unit);
   for (const name of ["believed", "lease", "sure", "latest"]) holds[name] = LH.plus(granted, holds[name], unit);
+  /* A hold without a known end is drawn up to its worker's next one: more would hide the others. */
+  const nextOf = new Float64Array(256).fill(Infinity);
+  for (let i = granted.length - 1; i >= 0; i--) {
+    if (holds.flags[i] & 4) holds.latest[i] = Math.max(holds.sure[i], Math.min(holds.latest[i], nextOf[holds.row[i]]));
+    nextOf[holds.row[i]] = granted[i];
+  }
   holds.reach = new Float64Array(granted.length);
   holds.token = new Float64Array(granted.length);
   for (let i = 0; i < granted.length; i++) {

@@ -4,7 +4,7 @@
    follow it through onView. Nothing here knows how data was packed or where buttons are. */
 "use strict";
 (() => {
-  const LEFT = 118, RIGHT = 10, AXIS = 22, STRIP = 16, GLYPHS = 300;
+  const LEFT = 150, RIGHT = 10, AXIS = 22, STRIP = 16, GLYPHS = 300;
   const OPEN = 3, INFO = 2, FAIL = 1;
   const BELIEVED = 1, LEASED = 2, ENDLESS = 4;
   const STALE = 2, REFUSED = 1;
@@ -92,10 +92,11 @@
       g.fillStyle = colour; g.textAlign = "center"; g.textBaseline = "middle";
       g.fillText(text, (a + b) / 2, y + h / 2 + .5);
     };
-    const lease = (g, index, y, h, tint) => {
+    const lease = (g, index, y, h, tint, endless) => {
       const near = (i) => (holds.flags[i] & LEASED && shows(holds.key[i]) ? 0 : -1);
+      const fading = (i) => (endless || !(holds.flags[i] & ENDLESS) ? near(i) : -1);
       g.globalAlpha = .35;
-      LH.paintLane(g, view, index, holds.sure, holds.latest, y, h, [tint], near, "latest");
+      LH.paintLane(g, view, index, holds.sure, holds.latest, y, h, [tint], fading, "latest");
       g.globalAlpha = 1;
       LH.paintLane(g, view, index, holds.lease, holds.sure, y, h, [tint], near, "sure");
     };
@@ -113,7 +114,7 @@
       }, "ops");
       LH.paintLane(g, view, holdRows[row.place], holds.granted, holds.believed, row.y + hy, hh, [colours.hold],
         (i) => (holds.flags[i] & BELIEVED && shows(holds.key[i]) ? 0 : -1), "belief");
-      lease(g, holdRows[row.place], row.y + ly, lh, colours.lease);
+      lease(g, holdRows[row.place], row.y + ly, lh, colours.lease, true);
       clip(g);
       eachHold(holdRows[row.place], 4000, (i) => {
         if (shows(holds.key[i]) && holds.token[i] >= 0) textIn(g, `${holds.token[i]}`, x(holds.granted[i]), x(holds.believed[i]), row.y + hy, hh, colours["on-hold"]);
@@ -126,7 +127,7 @@
     };
     const lock = (g, row) => {
       const index = keyRows[row.place];
-      lease(g, index, row.y + 4, 16, colours.lease);
+      lease(g, index, row.y + 4, 16, colours.lease, false);
       clip(g);
       eachHold(index, 4000, (i) => {
         if (!(holds.flags[i] & LEASED)) return;
