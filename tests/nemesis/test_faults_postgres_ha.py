@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from harness.core.errors import HarnessError
 from harness.core.protocols import Promotable
+from nemesis.registry import FAULTS
 from tests.compose.local import undo_elsewhere
-from tests.nemesis.conformance import LASTS, make, possible, possible_variants
+from tests.nemesis.conformance import LASTS, make, possible
 from tests.nemesis.postgres import ELSEWHERE, aimed, put_in_order, shows_and_heals, world_of
 from tests.nemesis.worlds import TestWorld
 
@@ -30,13 +30,13 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
 
 
 HERE = ("docker", "postgres-ha")
-VARIANTS = [variant for variant in possible_variants(*HERE) if variant[0] not in ELSEWHERE]
+NAMES = [name for name in possible(FAULTS, *HERE) if name not in ELSEWHERE]
 UNDONE = [name for name in possible(LASTS, *HERE) if name not in ELSEWHERE]
 
 
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
-def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
-    shows_and_heals(world, name, params, aimed(name, world))
+@pytest.mark.parametrize("name", NAMES)
+def test_it_shows_and_heals(world: TestWorld, name: str) -> None:
+    shows_and_heals(world, name, {}, aimed(name, world))
 
 
 @pytest.mark.parametrize("name", ["node-kill", "node-pause", "node-restart", "node-restart-empty"])
