@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
-from compose import docker_images
 from compose.backends.zookeeper3 import ZOOKEEPER3
 from compose.docker_compose import FILES
 from compose.docker_runtime import DockerRuntime
@@ -110,11 +108,8 @@ def test_in_containers(tmp_path: Path, ledger: FileLedger, release: str) -> None
     if reason:
         pytest.skip(reason)
     options = {"release": release}
-    docker_images.ensure(ZOOKEEPER3.image, release=release)
-    started = time.monotonic()
     cluster = runtime.up("zookeeper3", options, workers=2, run_dir=tmp_path, ledger=ledger)
     try:
-        assert time.monotonic() - started < 90  # 8 s on an idle machine with images built
         check(cluster, release)
         check_sessions(cluster)
         check_that_there_is_no_way_round(cluster)
