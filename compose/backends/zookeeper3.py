@@ -37,7 +37,7 @@ ZOOKEEPER3 = BackendSpec(
     nodes=tuple(
         NodeSpec(name=name, port=ports[0], peer_ports=ports) for name, ports in _PORTS.items()
     ),
-    local_refused="its servers must dial each other through proxies, and each needs a Java",
+    local_refused="it needs a Java and the jars of ZooKeeper, which no wheel brings; use docker",
     compose_file="zookeeper3.yaml",
     image="zookeeper",
     releases=RELEASES,
