@@ -156,7 +156,8 @@ class ZookeeperFamily(Family):
             pass  # closed at once
 
     def _session(self, host: str, port: int, identity: int = 0) -> AbstractContextManager[Session]:
-        return Session.open(host, port, timeout_ms=limits.EVIDENCE_TIMEOUT_MS, identity=identity)
+        # Making and ending a session are writes of the quorum: slow on a busy machine, not lost.
+        return Session.open(host, port, timeout_ms=limits.HEAL_TIMEOUT_MS, identity=identity)
 
 
 def _delete_all(session: Session, path: str) -> None:
