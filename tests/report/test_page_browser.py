@@ -277,9 +277,12 @@ def test_big_runs_stay_small_and_quick(
         page.evaluate("([a, b]) => LH.page.line.show(LH.page.line.end * a, LH.page.line.end * b)",
                       [from_, to])  # fmt: skip
         page.evaluate("LH.page.line.paint()")  # the first look at a level makes its summary
-        before = cpu_ms(session)
-        page.evaluate("LH.page.line.paint()")
-        zooms.append(cpu_ms(session) - before)
+        costs = []
+        for _ in range(3):  # the least: what else runs on the machine only adds
+            before = cpu_ms(session)
+            page.evaluate("LH.page.line.paint()")
+            costs.append(cpu_ms(session) - before)
+        zooms.append(min(costs))
     context.close()
     print(
         f"\n{ops} operations: {len(text) / 1e6:.2f} MB, ready in {ready_ms:.0f} ms of CPU "

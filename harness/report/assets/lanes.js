@@ -6,7 +6,7 @@
    short spans: their sums in BINS parts of the run, made once per lane (see coarse). */
 "use strict";
 (() => {
-  const BLOCK = 256, BINS = 8192, MANY = 20000;
+  const BLOCK = 256, BINS = 8192, MANY = 2000;
 
   /* index[row] = {at: places in order of start, reach: greatest end up to each block} */
   LH.byRow = (row, start, end, rows) => {

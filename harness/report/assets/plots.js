@@ -1,7 +1,7 @@
 /* Latency of each operation (own canvas), quantiles and rate (uPlot); all follow the timeline. */
 "use strict";
 (() => {
-  const MANY = 50000, PARTS = 2048, LEFT = 150, RIGHT = 10, FOOT = 20, HEIGHT = 240;
+  const MANY = 20000, PARTS = 2048, LEFT = 150, RIGHT = 10, FOOT = 20, HEIGHT = 240;
   const LEVELS = 160, LOWEST = 1e-3, DECADES = 8; // 1 us to 100 s, 20 levels a decade
   const level = (ms) => Math.max(0, Math.min(LEVELS - 1, (Math.log10(Math.max(ms, LOWEST)) + 3) / DECADES * LEVELS | 0));
   const levelMs = (l) => 10 ** ((l + .5) / LEVELS * DECADES - 3);
