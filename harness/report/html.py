@@ -15,18 +15,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
 from harness.core.history import History
 from harness.core.limits import REPORT_STORIES_MAX
 from harness.core.protocols import CheckContext, FaultWindow
-from harness.core.result import Result, Side, Valid
+from harness.core.result import Result, Valid
 from harness.report.document import RunReport, applies, masked, replay_line
 from harness.report.marks import Mark
 from harness.report.sequence import Sequence as Diagram
 from harness.report.sequence import sequence
 from harness.report.story import Story, story
 from harness.report.templating import base64_text, page
-from harness.report.text import HEADLINES, facts_line, milliseconds, picture_lines
+from harness.report.text import (
+    HEADLINES,
+    SIDES,
+    TONES,
+    WORDS,
+    facts_line,
+    milliseconds,
+    picture_lines,
+)
 from harness.report.timeline import Timeline, timeline
 from harness.report.waits import waits
 
@@ -40,15 +47,7 @@ SCRIPTS = [
     "plots.js",
     "report.js",
 ]
-TONES = {EXIT_AS_CLAIMED: "good", EXIT_VIOLATION: "bad", EXIT_UNKNOWN: "doubt"}
 SIGNS = {"good": "✓", "bad": "✖", "doubt": "?", "broken": "!"}
-WORDS = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
-SIDES = {
-    Side.SERVICE: "by the lock service",
-    Side.CLIENT: "by the client",
-    Side.RESOURCE: "by the resource",
-    None: "",
-}
 _OPS_SHOWN = 6
 
 
@@ -145,7 +144,7 @@ def _anomaly_row(mark: Mark) -> dict[str, Any]:
         "at": milliseconds(mark.end_ns) if mark.ops else "",
         "checker": mark.result.checker,
         "kind": anomaly.kind,
-        "side": SIDES[anomaly.side].removeprefix("by "),
+        "side": "" if anomaly.side is None else SIDES[anomaly.side],
         "says": anomaly.says,
         "overlap": "" if anomaly.overlap_ns is None else milliseconds(anomaly.overlap_ns),
         "ops": ops,

@@ -16,18 +16,16 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
+from harness.core.errors import EXIT_AS_CLAIMED
 from harness.core.result import Result, Valid
 from harness.report.document import RunReport, applies, replay_line
 from harness.report.templating import page
-from harness.report.text import HEADLINES, fault_line
+from harness.report.text import HEADLINES, TONES, WORDS, fault_line
 from harness.stored_runs import StoredRun
 
 STYLES = ["page.css", "lists.css"]
 SCRIPTS = ["theme.js"]
 ROWS_MAX = 300  # of one page; older ones stand on the next
-TONES = {EXIT_AS_CLAIMED: "good", EXIT_VIOLATION: "bad", EXIT_UNKNOWN: "doubt"}
-WORDS = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
 UNFINISHED = "unfinished"
 HEAD = {**HEADLINES, UNFINISHED: "UNFINISHED"}
 

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
 from harness.core.limits import ANOMALIES_MAX, ANOMALIES_PER_CHECKER
 from harness.core.protocols import FaultWindow
 from harness.core.result import Anomaly, Result, Side, Valid
@@ -28,9 +29,10 @@ from harness.report.escape import clean_lines, mask, safe
 
 WIDTH = 100
 _STYLES = {Valid.TRUE: "green", Valid.UNKNOWN: "yellow", Valid.FALSE: "bold red"}
-_WORDS = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
+WORDS = {Valid.TRUE: "ok", Valid.UNKNOWN: "unknown", Valid.FALSE: "VIOLATED"}
 _EXITS = {0: "green", 1: "bold red", 2: "yellow"}
-_SIDES = {
+TONES = {EXIT_AS_CLAIMED: "good", EXIT_VIOLATION: "bad", EXIT_UNKNOWN: "doubt"}  # else "broken"
+SIDES = {
     Side.SERVICE: "the lock service",
     Side.CLIENT: "the client",
     Side.RESOURCE: "the resource",
@@ -108,9 +110,9 @@ def _headline(console: Console, report: RunReport) -> None:
     console.print(
         Text.assemble(
             "found:   safety ",
-            (_WORDS[safety], _STYLES[safety]),
+            (WORDS[safety], _STYLES[safety]),
             ", liveness ",
-            (_WORDS[liveness], _STYLES[liveness]),
+            (WORDS[liveness], _STYLES[liveness]),
         )
     )
 
@@ -123,7 +125,7 @@ def _checkers(console: Console, results: list[Result]) -> None:
     table.add_column("verdict", no_wrap=True)
     table.add_column("says", overflow="fold")
     for result in results:
-        word = Text(_WORDS[result.valid], style=_STYLES[result.valid])
+        word = Text(WORDS[result.valid], style=_STYLES[result.valid])
         if not applies(result):
             word = Text("n/a", style="dim")
         name = safe(result.checker) + ("" if result.safety else " (liveness)")
@@ -162,7 +164,7 @@ def anomaly_line(result: Result, anomaly: Anomaly) -> str:
     """``fencing: stale-write-accepted by the resource, key k0, ops 3 9, overlap 1.250 ms``."""
     parts = [f"{result.checker}: {anomaly.kind}"]
     if anomaly.side is not None:
-        parts[0] += f" by {_SIDES[anomaly.side]}"
+        parts[0] += f" by {SIDES[anomaly.side]}"
     if anomaly.key is not None:
         parts.append(f"key {anomaly.key}")
     if anomaly.ops:
