@@ -16,19 +16,20 @@ again.  If somebody goes on after another one, if there is no good place for a c
 if the monitor itself is not exact, the *key* is put aside and judged as a whole by a second look at
 the file, which needs memory for that key.
 
-Trap: a register that is never idle, as with many clients on one key, is such a key.
+Trap: a register that is never idle, as with many clients on it, is such a key.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from checkers.models.base import ACQUIRE, LOCK_F, RELEASE, RENEW, freeze, hold_of, integer, owner_of
 from checkers.models.base import until_ns as until_of
-from checkers.models.register import CAS_F, _pair, payload
+from checkers.models.register import CAS_F, cas_pair, payload
 from checkers.models.shared import RW_F
 from checkers.monitors import cas, reentrant, rwlock, semaphore
 from checkers.monitors.span import Verdict
@@ -43,6 +44,7 @@ PIECE = 256  # operations of a key from which on a place for a cut is looked for
 PIECE_MAX = 1 << 14  # operations of a key at which the search for a place is given up
 
 Monitor = Callable[[list[Interval]], Verdict]
+BY_LINE = attrgetter("invoke.index")  # the order of the file
 
 
 class Piece:
@@ -210,7 +212,7 @@ class RegisterPiece(Piece):
 
     def check(self, monitor: Monitor) -> Verdict:
         everything = self.ops + self.unknown
-        return cas.check(sorted(everything, key=_line), initial=self.initial)
+        return cas.check(sorted(everything, key=BY_LINE), initial=self.initial)
 
 
 class Segments:
@@ -285,7 +287,7 @@ class Segments:
 
     def cut(self, key: str | None, piece: LockPiece | RegisterPiece) -> None:
         """Judges what there is and keeps what goes on."""
-        piece.ops.sort(key=_line)
+        piece.ops.sort(key=BY_LINE)
         found = piece.check(self.monitor)
         self.judged += piece.size
         if not found.exact:
@@ -383,19 +385,15 @@ def _renews(op: Interval) -> bool:
     return op.outcome == Type.OK and _word(op.invoke) not in (ACQUIRE, RELEASE)
 
 
-def _line(op: Interval) -> int:
-    return op.invoke.index
-
-
 def _seen(op: Interval) -> list[Any]:
     """The values that an answered operation saw."""
     if op.invoke.f == "read":
         return [payload(op.complete)]
-    return [_pair(op)[0]] if op.invoke.f == "cas" and op.outcome == Type.OK else []
+    return [cas_pair(op)[0]] if op.invoke.f == "cas" and op.outcome == Type.OK else []
 
 
 def _written(op: Interval) -> Any:
-    return _pair(op)[1] if op.invoke.f == "cas" else payload(op.invoke)
+    return cas_pair(op)[1] if op.invoke.f == "cas" else payload(op.invoke)
 
 
 def _value_after(op: Interval) -> Any:

@@ -67,7 +67,7 @@ class Cas(Model):
             f = DIFFERS
         else:
             f = CAS
-        old, new = value if type(value) is list and len(value) == 2 else _pair(op)
+        old, new = value if type(value) is list and len(value) == 2 else cas_pair(op)
         if type(old) is int and type(new) is int:
             return f, old, new
         return f, _held(old), _held(new)
@@ -90,7 +90,7 @@ def _held(value: Any) -> Any:
     return ("null",) if value is None else freeze(value)
 
 
-def _pair(op: Interval) -> tuple[Any, Any]:
+def cas_pair(op: Interval) -> tuple[Any, Any]:
     value = payload(op.invoke)
     if type(value) is list and len(value) == 2:
         return value[0], value[1]

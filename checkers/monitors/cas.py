@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from checkers.models.register import CAS, READ, WRITE, _held, _pair, payload
+from checkers.models.register import CAS, READ, WRITE, _held, cas_pair, payload
 from checkers.monitors.holds import Block, Hold, collisions
 from checkers.monitors.span import INF, Span, Verdict, judge, ms, sees, service, to_span
 from harness.core.history import Interval
@@ -53,7 +53,7 @@ def check(intervals: Iterable[Interval], *, initial: Any = None) -> Verdict:
             old = op.complete.value if op.complete is not None else None
             span.value = (old if type(old) is int else _held(payload(op.complete)), None)
         elif f == CAS:
-            old, new = _pair(op)
+            old, new = cas_pair(op)
             span.value = (_held(old), _held(new))
         else:
             span.value = (None, _held(payload(op.invoke)))

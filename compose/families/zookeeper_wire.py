@@ -167,8 +167,10 @@ class Session:
         """Names of the nodes below one, [] if it is gone."""
         body = _buffer(path.encode()) + b"\0"
         answer = self._call(f"children of {path}", GET_CHILDREN, body, allowed=(NO_NODE,))
+        if answer is None:
+            return []
         names, at = [], 4
-        for _ in range(struct.unpack_from(">i", answer)[0] if answer else 0):
+        for _ in range(struct.unpack_from(">i", answer)[0]):
             (size,) = struct.unpack_from(">i", answer, at)
             names.append(answer[at + 4 : at + 4 + size].decode())
             at += 4 + size
