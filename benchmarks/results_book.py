@@ -1,11 +1,11 @@
-"""Runs every scenario of the book several times and writes docs/results-book.md.
+"""Runs scenarios of the book several times and prints the tables of docs/results-book.md.
 
     python benchmarks/results_book.py                      # ten seeds each: takes hours alone
     python benchmarks/results_book.py scenarios/etcd/*.toml --repeat 10 --jobs 3
-    python benchmarks/results_book.py --write              # only the page, from what was run
+    python benchmarks/results_book.py --known              # only prints, what was run so far
 
 Each batch is one ``lockhavoc run SCENARIO --seed S --repeat N --json`` in a process of its own, so
-that the page says what a user would have seen.  What was run is kept in ``store/book.jsonl``; a
+that the table says what a user would have seen.  What was run is kept in ``store/book.jsonl``; a
 batch that is there already (same text of the scenario, same seeds, same runtime) is not run again.
 """
 
@@ -24,21 +24,8 @@ from typing import Any
 from harness.scenario import load
 
 ROOT = Path(__file__).resolve().parent.parent
-BOOK, PAGE = ROOT / "store" / "book.jsonl", ROOT / "docs" / "results-book.md"
+BOOK = ROOT / "store" / "book.jsonl"
 FIRST_SEED = 1000
-
-HEAD = """\
-# The book of results
-
-Every scenario of `scenarios/`, run as a user would run it. *As claimed* counts runs whose verdict
-was the claim's; a violation claimed means that the checker named in the claim found it. To repeat:
-
-```
-python benchmarks/results_book.py --repeat {repeat}
-```
-
-{total}
-"""
 
 
 def batch(path: Path, *, seed: int, repeat: int, runtime: str) -> dict[str, Any]:
@@ -84,8 +71,8 @@ def _is_current(row: dict[str, Any]) -> bool:
     return path.exists() and digest(path) == row["digest"] and bool(row["runs"])
 
 
-def write_page(rows: list[dict[str, Any]], repeat: int) -> None:
-    """The page: a table for each folder of scenarios."""
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Markdown: a table for each folder of scenarios."""
     runs: dict[str, dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
     for row in rows:
         for run in row["runs"]:
@@ -97,13 +84,13 @@ def write_page(rows: list[dict[str, Any]], repeat: int) -> None:
         hits = sum(run["exit_code"] == 0 for run in one)
         good, total = good + hits, total + len(one)
         folders[Path(name).parent.name].append(_line(name, one, hits))
-    text = HEAD.format(repeat=repeat, total=f"{good} of {total} runs ended as claimed.")
+    text = f"{good} of {total} runs ended as claimed.\n"
     for folder, lines in folders.items():
         text += (
             f"\n## {folder}\n\n| scenario | claim | runtime | seeds | as claimed | otherwise |\n"
         )
         text += "|---|---|---|---|---|---|\n" + "".join(f"{line}\n" for line in lines)
-    PAGE.write_text(text)
+    return text
 
 
 def _line(name: str, runs: list[dict[str, Any]], hits: int) -> str:
@@ -111,7 +98,7 @@ def _line(name: str, runs: list[dict[str, Any]], hits: int) -> str:
     seeds = sorted(run["seed"] for run in runs)
     other = sorted({f"{run['verdict']}: {run['says']}" for run in runs if run["exit_code"]})
     cells = [
-        f"[{Path(name).stem}](../{name})",
+        f"`{Path(name).parent.name}/{Path(name).stem}`",
         claim.verdict + (f" by {', '.join(claim.by)}" if claim.by else ""),
         ", ".join(sorted({run["runtime"] for run in runs})),
         f"{seeds[0]}-{seeds[-1]}" if len(seeds) > 1 else str(seeds[0]),
@@ -122,14 +109,14 @@ def _line(name: str, runs: list[dict[str, Any]], hits: int) -> str:
 
 
 def main() -> None:
-    """Runs what is missing, then writes the page."""
+    """Runs what is missing, then prints all that is known."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("scenarios", nargs="*", type=Path)
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
     parser.add_argument("--jobs", type=int, default=1, help="batches at a time")
     parser.add_argument("--runtime", default="auto")
-    parser.add_argument("--write", action="store_true", help="only writes the page")
+    parser.add_argument("--known", action="store_true", help="runs nothing")
     args = parser.parse_args()
     everything = sorted((ROOT / "scenarios").glob("*/*.toml"))
     wanted = [path.resolve() for path in args.scenarios] or everything
@@ -143,7 +130,7 @@ def main() -> None:
         if (str(path.relative_to(ROOT)), args.seed, args.runtime) not in have
     ]  # fmt: skip
     BOOK.parent.mkdir(exist_ok=True)
-    if not args.write:
+    if not args.known:
         with ThreadPoolExecutor(args.jobs) as pool, BOOK.open("a") as book:
             work = pool.map(
                 lambda path: batch(path, seed=args.seed, repeat=args.repeat, runtime=args.runtime),
@@ -156,7 +143,7 @@ def main() -> None:
                 print(f"{row['scenario']}: {hits}/{len(row['runs'])}", file=sys.stderr)
                 for line in row.get("error", ()):
                     print(f"  {line}", file=sys.stderr)
-    write_page(known(), args.repeat)
+    print(tables(known()))
 
 
 if __name__ == "__main__":
