@@ -19,6 +19,7 @@ import click
 from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_USAGE, LockhavocError
 
 VERSION = "0.1.0"
+SCHEMAS = ["scenario", "history", "verdict", "results", "retry-context", "retry-decision"]
 
 
 class LazyGroup(click.Group):
@@ -209,7 +210,7 @@ def serve_command(store: Path, port: int) -> int:
 
 
 @cli.command("schema")
-@click.argument("name", type=click.Choice(["scenario", "history", "verdict", "results"]))
+@click.argument("name", type=click.Choice(SCHEMAS))
 def schema_command(name: str) -> int:
     """Prints the JSON Schema of a format.
 

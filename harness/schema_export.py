@@ -3,6 +3,7 @@
     schema("history")     one line of history.jsonl: an event, or the header
     schema("verdict")     what ``lockhavoc check FILE --json`` prints
     schema("results")     results.json of a run
+    schema("retry-context"), schema("retry-decision")     what the retry layer reads and answers
 
 They are made from the same structs that read and write the data, so they cannot lag behind.  The
 schema of scenarios comes from ``harness.scenario``.
@@ -17,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from clients.retry import model as retry
 from harness.core.errors import UserError
 from harness.core.history import OBSERVATIONS, SCHEMA, Header, Op, Type
 from harness.report import document, verdict
@@ -62,5 +64,7 @@ _MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
         verdict.VerdictDocument, verdict.SCHEMA, "verdict on one history file"
     ),
     "results": lambda: _struct(document.RunReport, document.SCHEMA, "results.json of a run"),
+    "retry-context": retry.context_schema,
+    "retry-decision": retry.decision_schema,
 }
 NAMES = tuple(sorted(_MAKERS))

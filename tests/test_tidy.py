@@ -23,7 +23,9 @@ ALLOWED = {
     "msgspec": (
         "harness/", "checkers/", "nemesis/", "compose/", "clients/sim/", "clients/resource/",
     ),
-    "pydantic": ("harness/scenario.py", "harness/reference.py", "harness/core/"),
+    "pydantic": (
+        "harness/scenario.py", "harness/reference.py", "harness/core/", "clients/retry/",
+    ),
     "click": (
         "harness/cli.py", "harness/campaign.py", "harness/healing.py", "harness/doctor.py",
         "harness/judge_file.py", "harness/reference.py", "harness/serve.py",

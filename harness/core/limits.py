@@ -52,3 +52,8 @@ REPORT_DETAIL_OPS_MAX = 200_000  # beyond, only operations near anomalies keep t
 REPORT_ROWS_MAX = 200  # rows of workers on the timeline; one more pixel row each would not be seen
 REPORT_STORIES_MAX = 3  # anomalies drawn as a sequence of messages
 PORCUPINE_OPS_MAX = 10_000  # operations for which a run gets porcupine.json: its viewer draws SVG
+
+RETRY_CONTEXT_BYTES_MAX = 1 << 20  # a wait-for graph of thousands of clients fits
+RETRY_ANSWER_BYTES_MAX = 64 << 10  # of a decider's program; a decision has a few hundred bytes
+AUDIT_FOLLOW_MAX = 8  # names followed to find what one stands for; real code needs two or three
+AUDIT_FILE_BYTES_MAX = 4 << 20  # larger source files are generated; they are listed as not read
