@@ -1,4 +1,4 @@
-"""The command line: ``lockhavoc run | check | serve | heal | doctor | faults | plan | schema``.
+"""The command line, ``lockhavoc run | check | serve | heal | doctor | faults | plan | retry | ...``.
 
 Results go to stdout, everything else to stderr; ``--json`` prints exactly one JSON document.
 Exit codes: 0 as claimed, 1 violation (wins over all others), 2 unknown or vacuous, 254 usage,
@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_USAGE, LockhavocError
+from harness.retry_command import retry
 
 VERSION = "0.1.0"
 SCHEMAS = ["scenario", "history", "verdict", "results", "retry-context", "retry-decision"]
@@ -230,6 +231,9 @@ def _schema(name: str) -> dict[str, Any]:
     from harness.schema_export import schema
 
     return schema(name)
+
+
+cli.add_command(retry)
 
 
 def main() -> None:

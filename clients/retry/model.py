@@ -178,16 +178,6 @@ class Decision(_Strict):
         return found
 
 
-def loads(text: str | bytes, *, exact: bool = True) -> Any:
-    """Strict JSON: ValueError on NaN, infinities and duplicate keys; decimals if ``exact``."""
-    return json.loads(
-        text,
-        parse_float=Decimal if exact else float,
-        parse_constant=_no_constant,
-        object_pairs_hook=_no_duplicates,
-    )
-
-
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
@@ -201,6 +191,13 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+# Strict JSON: ValueError on NaN, infinities and duplicate keys.
+STRICT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+EXACT_NUMBERS = json.JSONDecoder(
+    parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_no_duplicates
+)
+
+
 def read_context(text: str | bytes) -> Context:
     """The context in a JSON text; UserError with every problem and its path."""
     if len(text) > RETRY_CONTEXT_BYTES_MAX:
@@ -208,7 +205,8 @@ def read_context(text: str | bytes) -> Context:
             f"retry context: {len(text)} bytes, at most {RETRY_CONTEXT_BYTES_MAX} are read"
         )
     try:
-        data = loads(text)
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        data = EXACT_NUMBERS.decode(decoded)
     except (ValueError, RecursionError) as error:
         raise UserError("retry context: not one JSON object", [f"$: {error}"]) from error
     return context_from(data)

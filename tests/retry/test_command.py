@@ -1,0 +1,52 @@
+"""``lockhavoc retry decide`` as a program: what goes to stdout, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from tests.retry.contexts import BASE
+
+
+def lockhavoc(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "harness.cli", *words]
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
+
+
+def context(**changes: Any) -> str:
+    return json.dumps(BASE | changes)
+
+
+def test_one_object_on_stdout() -> None:
+    done = lockhavoc("retry", "decide", stdin=context(wait_for=[["w2", "w1"]]))
+    assert (done.returncode, done.stderr) == (0, "")
+    decision = json.loads(done.stdout)
+    assert (decision["decision"], decision["deadlock_detected"]) == ("escalate", True)
+    assert "retry_after_ms" not in decision
+
+
+def test_every_problem_and_its_path() -> None:
+    done = lockhavoc("retry", "decide", stdin=context(lock_name="", consecutive_failures=2.5))
+    assert (done.returncode, done.stdout) == (254, "")
+    assert "$.lock_name" in done.stderr
+    assert "$.consecutive_failures" in done.stderr
+
+
+def test_a_decider_that_fails_still_gives_a_decision() -> None:
+    words = ("retry", "decide", "--decider", "command", "--command", "false")
+    done = lockhavoc(*words, stdin=context())
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["decision"] == "retry"
+    assert "exit status 1" in done.stderr
+
+
+def test_options_that_do_not_fit() -> None:
+    for words in (
+        ("--decider", "llm"), ("--decider", "command"), ("--command", "x"),
+        ("--decider", "command", "--command", "'x"), ("--decider", "nobody"),
+    ):  # fmt: skip
+        done = lockhavoc("retry", "decide", *words, stdin=context())
+        assert (done.returncode, done.stdout) == (254, "")
+        assert "--" in done.stderr
