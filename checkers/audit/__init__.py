@@ -1,0 +1,28 @@
+"""The ownership audit: who may touch the protected thing, and what proves it.
+
+    record = audit([Path("app/")], as_of=datetime.date(2026, 11, 30))
+    print(as_text(record))
+
+Files become facts (``read``), rules judge facts (``rules/``), ``verdict`` puts a record together,
+``report`` writes it.  A new language is a reader that gives the same facts; a new rule is a
+function of facts with a line in ``rules/registry.py`` and a pair of samples.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+from checkers.audit.model import Record
+from checkers.audit.read import read
+from checkers.audit.report import as_data, as_json, as_text
+from checkers.audit.verdict import judge
+
+
+def audit(paths: Sequence[Path], *, as_of: datetime.date) -> Record:
+    """Reads and judges files and folders; UserError where a path does not exist."""
+    return judge(read(paths), as_of=as_of)
+
+
+__all__ = ["Record", "as_data", "as_json", "as_text", "audit"]

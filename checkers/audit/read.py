@@ -1,0 +1,126 @@
+"""From paths to facts: walks folders, picks the reader of each file, lists what was not read.
+
+    inputs = read([Path("app"), Path("redis.conf")])
+    inputs.facts.of("grant"), inputs.unread
+
+The order is that of the names, so the same files give the same facts wherever they lie.
+
+Traps: a file that was named is listed as unread if nothing can read it; in a folder, files of no
+known kind are left out and counted, or every picture of a repository would be a line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from checkers.audit.config_facts import config_facts, format_of
+from checkers.audit.model import Fact, Unread
+from checkers.audit.python_locks import lock_facts
+from checkers.audit.python_names import Project
+from checkers.audit.python_raw import raw_facts
+from checkers.audit.rule import Facts
+from harness.core.errors import UserError
+from harness.core.limits import AUDIT_FILE_BYTES_MAX
+
+_SKIPPED = {"__pycache__", "node_modules", "venv", "dist", "build", "store"}
+_LATER = {  # code that the audit does not read yet: said, not skipped in silence
+    ".go": "Go", ".java": "Java", ".kt": "Kotlin", ".js": "JavaScript", ".ts": "TypeScript",
+    ".rb": "Ruby", ".sql": "SQL", ".lua": "Lua",
+}  # fmt: skip
+
+
+@dataclass
+class Inputs:
+    """What was read: facts, the lines of each file, digests, and what was not read."""
+
+    facts: Facts = field(default_factory=lambda: Facts(()))
+    texts: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    unread: list[Unread] = field(default_factory=list)
+    others: int = 0  # files of no known kind below the folders
+
+
+def read(paths: Sequence[Path]) -> Inputs:
+    """All facts of the files and folders given; UserError if a path does not exist."""
+    missing = [f"{path}: no such file or folder" for path in paths if not path.exists()]
+    if missing:
+        raise UserError("nothing can be audited", missing)
+    inputs, project = Inputs(), Project()
+    for path, named in _files(paths):
+        _load(inputs, path, named)
+    settings: list[Fact] = []
+    for name, text in list(inputs.texts.items()):
+        try:
+            if name.endswith((".py", ".pyi")):
+                project.add(name, text)
+            else:
+                settings += config_facts(name, text)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            where = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
+            _refuse(inputs, name, f"not in its format: {where}{error}")
+    for fact in settings:
+        if fact.get("format") == "env":
+            project.environment[str(fact.get("name"))] = str(fact.get("value"))
+    found = list(settings)
+    for name in list(project.modules):
+        try:
+            module = project.modules[name]
+            locks = lock_facts(module)
+            found += locks + raw_facts(module, [f for f in locks if f.kind == "grant"])
+        except RecursionError:
+            _refuse(inputs, name, "nested too deeply to be followed")
+    found.sort(key=lambda fact: (fact.place, fact.kind))
+    inputs.facts = Facts(tuple(found), code_files=len(project.modules))
+    return inputs
+
+
+def _refuse(inputs: Inputs, name: str, why: str) -> None:
+    inputs.unread.append(Unread(name, why))
+    del inputs.texts[name], inputs.digests[name]
+
+
+def _load(inputs: Inputs, path: Path, named: bool) -> None:
+    name = path.as_posix()
+    if path.suffix in _LATER:
+        inputs.unread.append(Unread(name, f"{_LATER[path.suffix]} is not read by this version"))
+        return
+    code = path.suffix in (".py", ".pyi")
+    looks = code or path.suffix in (".conf", ".ini", ".toml", ".json", ".env", ".properties")
+    if not looks and path.name != ".env":
+        inputs.others += 1
+        if named:
+            inputs.unread.append(Unread(name, "of no kind that the audit can read"))
+        return
+    try:
+        if path.stat().st_size > AUDIT_FILE_BYTES_MAX:
+            why = f"larger than {AUDIT_FILE_BYTES_MAX} bytes"
+            inputs.unread.append(Unread(name, why))
+            return
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        inputs.unread.append(Unread(name, f"cannot be read: {error}"))
+        return
+    if not code and not format_of(name, text):
+        inputs.unread.append(Unread(name, "a configuration of no kind that the audit knows"))
+        return
+    inputs.texts[name] = text
+    inputs.digests[name] = hashlib.sha256(data).hexdigest()
+
+
+def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    """(file, was it named itself), sorted, each once."""
+    seen: dict[Path, bool] = {}
+    for path in paths:
+        if path.is_file():
+            seen[path] = True
+            continue
+        for folder, folders, names in os.walk(path):
+            folders[:] = sorted(f for f in folders if f not in _SKIPPED and not f.startswith("."))
+            for name in names:
+                seen.setdefault(Path(folder) / name, False)
+    yield from sorted(seen.items())

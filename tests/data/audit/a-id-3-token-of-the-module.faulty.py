@@ -1,0 +1,16 @@
+import uuid
+
+import redis
+
+r = redis.Redis()
+TOKEN = str(uuid.uuid4())
+RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end"
+
+
+def sweep():
+    if not r.set("lock:sweep", TOKEN, nx=True, ex=60):  # expect: A-ID-3 identity
+        return
+    try:
+        print("sweeping")
+    finally:
+        r.eval(RELEASE, 1, "lock:sweep", TOKEN)

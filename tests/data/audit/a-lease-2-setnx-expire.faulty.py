@@ -1,0 +1,16 @@
+import uuid
+
+import redis
+
+r = redis.Redis()
+RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end"
+
+
+def export():
+    token = uuid.uuid4().hex
+    if r.setnx("lock:export", token):  # expect: A-LEASE-2 lease
+        r.expire("lock:export", 60)
+        try:
+            print("exporting")
+        finally:
+            r.eval(RELEASE, 1, "lock:export", token)

@@ -1,0 +1,13 @@
+from redlock import Redlock
+
+dlm = Redlock([{"host": "a"}, {"host": "b"}, {"host": "c"}])
+
+
+def work():
+    held = dlm.lock("work", 30)  # expect: A-LEASE-3 lease
+    if not held:
+        return
+    try:
+        print("working")
+    finally:
+        dlm.unlock(held)

@@ -1,0 +1,16 @@
+from kazoo.client import KazooClient
+
+zk = KazooClient(hosts="127.0.0.1:2181")
+
+
+def move(item):
+    lock = zk.Lock("/locks/move", "mover")
+    lock.acquire()
+    try:
+        carry(item)
+    finally:
+        lock.release()
+
+
+def carry(item):
+    print(item)
