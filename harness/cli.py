@@ -1,4 +1,4 @@
-"""The command line, ``lockhavoc run | check | serve | heal | doctor | faults | plan | retry | ...``.
+"""The command line, ``lockhavoc run | check | audit | serve | heal | doctor | plan | retry | ...``.
 
 Results go to stdout, everything else to stderr; ``--json`` prints exactly one JSON document.
 Exit codes: 0 as claimed, 1 violation (wins over all others), 2 unknown or vacuous, 254 usage,
@@ -7,6 +7,7 @@ Exit codes: 0 as claimed, 1 violation (wins over all others), 2 unknown or vacuo
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import traceback
@@ -23,18 +24,25 @@ VERSION = "0.1.0"
 SCHEMAS = ["scenario", "history", "verdict", "results", "retry-context", "retry-decision"]
 
 
+# Commands in files of their own, which bring a lot with them: loaded when they are asked for.
+_LAZY = {
+    "audit": "harness.audit_command:audit_command",
+    "check": "harness.judge_file:check_file",
+}
+
+
 class LazyGroup(click.Group):
-    """Loads ``check`` when it is asked for: it brings the checkers with it."""
+    """Loads the commands of ``_LAZY`` when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), "check"])
+        return sorted([*super().list_commands(ctx), *_LAZY])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name != "check":
+        if cmd_name not in _LAZY:
             return super().get_command(ctx, cmd_name)
-        from harness.judge_file import check_file
-
-        return check_file
+        module, _, name = _LAZY[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
 
 
 @click.group(

@@ -125,8 +125,7 @@ def lease_values(module: Module, call: ast.Call, library: Library) -> dict[str, 
         return values
     found = module.resolve(given)
     if isinstance(found, ast.Constant) and found.value is None:
-        if given is found or not isinstance(given, ast.Name) or module.function_of(given) is None:
-            values["lease_ns"] = library.lease_default_ns
+        values["lease_ns"] = library.lease_default_ns
         return values
     lease_ns = module.duration_ns(given, library.lease_unit_ns)
     values["lease_word"] = ast.unparse(given)
@@ -216,6 +215,8 @@ def _freed(module: Module, node: ast.expr, library: Library) -> dict[str, Any]:
         and receiver is not None
         and ast.unparse(call.func.value) == ast.unparse(receiver)
     ]
+    if isinstance(receiver, ast.Name) and _returned(function, receiver.id):
+        frees = []  # handed to the caller: what is freed here is a way out before that
     end = frees[-1].lineno if frees else getattr(function, "end_lineno", 1 << 30)
     return {
         "end": end,
@@ -224,6 +225,16 @@ def _freed(module: Module, node: ast.expr, library: Library) -> dict[str, Any]:
         "work": bool(frees) and work_between(module, node, frees[-1]),
         "free_line": frees[-1].lineno if frees else 0,
     }
+
+
+def _returned(function: ast.AST, name: str) -> bool:
+    """Whether a name is in something that a function gives back."""
+    return any(
+        isinstance(part, ast.Name) and part.id == name
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return | ast.Yield) and node.value is not None
+        for part in ast.walk(node.value)
+    )
 
 
 def _method(module: Module, call: ast.Call) -> list[Fact]:

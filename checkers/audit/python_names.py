@@ -44,8 +44,19 @@ class Module:
         self.calls: dict[str, list[ast.Call]] = {}
         self._assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
-        # In the order of the text, so that facts are, too.
-        self.nodes: list[ast.AST] = list(self._index(self.tree))
+        self._nodes: list[ast.AST] | None = None
+
+    @property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes in the order of the text; the names are known once this was asked for."""
+        if self._nodes is None:
+            self._nodes = []
+            self._nodes += self._index(self.tree)
+        return self._nodes
+
+    def assigned(self, name: str) -> list[ast.expr]:
+        """What a name of the module is set to."""
+        return self._assigned.get((self.tree, name), []) if self.nodes else []
 
     def _index(self, node: ast.AST) -> Iterator[ast.AST]:
         stack = [node]
@@ -209,6 +220,13 @@ class Module:
                 given.append(call.args[at])
         if given:
             return (given[0] if len(given) == 1 and len(calls) == 1 else None,)
+        if isinstance(default, ast.Constant) and default.value is None:
+            # "None" mostly says that somebody else gives it: believed only if nobody does.
+            elsewhere = any(
+                m is not self and m.nodes and function.name in m.calls
+                for m in self.project.modules.values()
+            )
+            return (default if calls and not elsewhere else None,)
         return (default,)
 
     def _attribute(self, node: ast.Attribute) -> ast.expr | None:
@@ -319,7 +337,7 @@ class Project:
             values[0]
             for path, module in self.modules.items()
             if tail in (PurePosixPath(path).stem, PurePosixPath(path).parent.name)
-            for values in [module._assigned.get((module.tree, name), [])]
+            for values in [module.assigned(name)]
             if len(values) == 1
         ]
         return found[0] if len(found) == 1 else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,9 @@ from checkers.audit.rule import Facts
 from harness.core.errors import UserError
 from harness.core.limits import AUDIT_FILE_BYTES_MAX
 
+_ABOUT = re.compile(
+    r"lock|lease|mutex|leader|setnx|nx\s*=|advisory|semaphore|renew|ttl|expire", re.I
+)
 _SKIPPED = {"__pycache__", "node_modules", "venv", "dist", "build", "store"}
 _LATER = {  # code that the audit does not read yet: said, not skipped in silence
     ".go": "Go", ".java": "Java", ".kt": "Kotlin", ".js": "JavaScript", ".ts": "TypeScript",
@@ -67,6 +71,8 @@ def read(paths: Sequence[Path]) -> Inputs:
             project.environment[str(fact.get("name"))] = str(fact.get("value"))
     found = list(settings)
     for name in list(project.modules):
+        if not _ABOUT.search(inputs.texts[name]):
+            continue  # none of the words that a fact begins with: a constant may still be used
         try:
             module = project.modules[name]
             locks = lock_facts(module)

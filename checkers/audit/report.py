@@ -15,7 +15,7 @@ from checkers.audit.model import Record, Severity, Status
 
 def as_json(record: Record) -> str:
     """The record as one JSON document; the same record gives the same bytes."""
-    return msgspec.json.format(msgspec.json.encode(as_data(record)), indent=2).decode()
+    return msgspec.json.format(msgspec.json.encode(as_data(record)), indent=2).decode() + "\n"
 
 
 def as_data(record: Record) -> dict[str, Any]:
