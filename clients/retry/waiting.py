@@ -1,0 +1,205 @@
+"""What the sync and the asyncio loop share: contexts, decisions, records, halts; no waiting.
+
+``Waiting`` is the state of one request.  The loops call ``refused`` after each failed attempt; it
+returns the time to sleep in ns or raises ``Escalated`` or ``Abandoned``.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clients.retry.facts import Facts
+from clients.retry.failures import Kind, kind_of
+from clients.retry.gate import Asked
+from clients.retry.libraries import HELD, Failure
+from clients.retry.model import Context, Decision, context_from
+from clients.retry.record import Request, Sink, dead_letter, digest
+from clients.retry.rules import decide as by_rules
+from harness.core.clock import NS_PER_MS, NS_PER_S, Clock, MonotonicClock
+from harness.core.rng import stream
+
+JITTER_SHARE = 0.1  # of a delay, added by the client; not in a queue, where order matters
+
+
+class GivenUp(Exception):
+    """The lock was not acquired; ``decision`` and ``context`` say why."""
+
+    outcome = "abandoned"
+
+    def __init__(self, why: str, decision: Decision, context: dict[str, Any]) -> None:
+        super().__init__(why)
+        self.decision = decision
+        self.context = context
+
+
+class Escalated(GivenUp):
+    """Somebody has to look at it."""
+
+    outcome = "escalated"
+
+
+class Abandoned(GivenUp):
+    """Waiting does not help."""
+
+
+class Cancelled(Exception):
+    """``cancel`` was called."""
+
+
+class Halts:
+    """Clients of a deadlock: none of them tries again until it is resolved."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._halted: dict[str, str] = {}
+
+    def halt(self, clients: Iterable[str], why: str) -> None:
+        """Halts these clients; a second reason does not replace the first."""
+        with self._guard:
+            for client in clients:
+                self._halted.setdefault(client, why)
+
+    def resolve(self, clients: Iterable[str] | None = None) -> None:
+        """Lets these clients (or all) go on."""
+        with self._guard:
+            for client in list(self._halted) if clients is None else clients:
+                self._halted.pop(client, None)
+
+    def why(self, client: str) -> str | None:
+        """Why a client is halted; None if it is not."""
+        with self._guard:
+            return self._halted.get(client)
+
+
+def rules(context: Context) -> Asked:
+    """The default decider."""
+    return Asked(by_rules(context), "rules")
+
+
+@dataclass
+class Options:
+    """What both loops take besides the request.  ``observe`` gives optional context fields."""
+
+    decide: Callable[[Context], Asked] = rules
+    decider: str = "rules"
+    observe: Callable[[], Mapping[str, Any]] | None = None
+    clock: Clock = field(default_factory=MonotonicClock)
+    log: Sink | None = None
+    escalations: Sink | None = None
+    dead_letters: Sink | None = None
+    halts: Halts = field(default_factory=Halts)
+
+
+class Waiting:
+    """One request on its way; see the module."""
+
+    def __init__(self, request: Request, options: Options) -> None:
+        self.request = request
+        self.options = options
+        self.identity = uuid.uuid4().hex
+        self.began_ns = options.clock.now()
+        self.failures: list[Failure] = []
+        self.history: list[dict[str, Any]] = []
+        self.sink_errors: list[str] = []
+        self._jitter = stream(request.seed, f"retry-loop/{request.requester_id}")
+        self._kinds: set[Kind] = set()
+
+    def refused(self, failure: Failure) -> int:
+        """How long to sleep (ns) after this failure; GivenUp if that was the end."""
+        self.failures.append(failure)
+        # By kind: messages carry addresses and numbers that differ from one to the next.
+        self._kinds.add(kind_of(failure.reason, failure.code))
+        context = self.context(failure)
+        data = context.model_dump(mode="json", exclude_none=True)
+        asked = self.options.decide(context)
+        decision = asked.decision
+        if decision.deadlock_detected:
+            members = Facts.of(context).cycle or {self.request.requester_id}
+            self.options.halts.halt(members, decision.explanation)
+        sleep_ns = self._sleep_ns(decision)
+        record = {
+            "kind": "decision", "lock": self.request.lock_name, "id": self.identity,
+            "requester": self.request.requester_id, "attempt": len(self.failures),
+            "at_ns": self.options.clock.now(), "began_ns": self.began_ns, "digest": digest(data),
+            "context": data, "decider": self.options.decider, "source": asked.source,
+            "notes": asked.notes, "decision": decision.as_dict(), "delay_ns": sleep_ns,
+        }  # fmt: skip
+        self._put(self.options.log, record)
+        if decision.decision == "retry":
+            self.history.append({"decision": "retry", "retry_after_ms": decision.retry_after_ms})
+            return sleep_ns
+        kind = Escalated if decision.decision == "escalate" else Abandoned
+        why = decision.escalation_reason or decision.explanation
+        if self.options.escalations and kind is Escalated:
+            self._put(self.options.escalations, record | {"kind": "escalation"})
+        letter = dead_letter(self.request, data, kind.outcome, why)
+        self._put(self.options.dead_letters, letter)
+        self.ended(kind.outcome)
+        raise kind(why, decision, data)
+
+    def check_halt(self) -> Failure | None:
+        """A failure in place of an attempt, if this client is halted."""
+        why = self.options.halts.why(self.request.requester_id)
+        return None if why is None else Failure(f"deadlock detected: {why}")
+
+    def context(self, failure: Failure) -> Context:
+        """The context of the failure that was just noted."""
+        request = self.request
+        elapsed_ns = self.options.clock.now() - self.began_ns
+        seen = dict(self.options.observe()) if self.options.observe else {}
+        return context_from(
+            {
+                "lock_name": request.lock_name,
+                "requester_id": request.requester_id,
+                "current_holder_id": None,
+                "lock_ttl_seconds": None if request.ttl_ms is None else request.ttl_ms / 1000,
+                "elapsed_wait_seconds": elapsed_ns / NS_PER_S,
+                "max_wait_budget_seconds": request.budget_ms / 1000,
+                "fairness_policy": request.fairness,
+                "failure_reason": failure.reason,
+                "error_code": failure.code,
+                "consecutive_failures": len(self.failures),
+                "failure_reason_unchanged": len(self._kinds) == 1,
+                "other_waiters_exist": False,
+                "max_retries": request.max_retries,
+                "constraints": list(request.constraints) or None,
+                "priority": request.priority,
+                "history": self.history[-1:] or None,
+                "seed": request.seed,
+            }
+            | seen
+        )
+
+    def _sleep_ns(self, decision: Decision) -> int:
+        delay_ns = (decision.retry_after_ms or 0) * NS_PER_MS
+        if decision.backoff_strategy != "linear":
+            delay_ns += int(delay_ns * JITTER_SHARE * self._jitter.random())
+        end_ns = self.began_ns + self.request.budget_ms * NS_PER_MS
+        return max(0, min(delay_ns, end_ns - self.options.clock.now()))
+
+    def ended(self, outcome: str) -> None:
+        """Notes how it ended: acquired, escalated, abandoned or cancelled."""
+        now_ns = self.options.clock.now()
+        self._put(
+            self.options.log,
+            {
+                "kind": "outcome", "lock": self.request.lock_name, "id": self.identity,
+                "requester": self.request.requester_id, "outcome": outcome, "at_ns": now_ns,
+                "began_ns": self.began_ns, "attempts": len(self.failures) + (outcome == "acquired"),
+            },
+        )  # fmt: skip
+
+    def _put(self, sink: Sink | None, record: dict[str, Any]) -> None:
+        if sink is None:
+            return
+        try:
+            sink(record)
+        except OSError as error:  # a full disk must not decide over the lock
+            self.sink_errors.append(f"{record['kind']} was not written: {error}")
+
+
+BUSY = Failure(HELD)

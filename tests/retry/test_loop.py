@@ -1,0 +1,281 @@
+"""The loops, on a virtual clock: budgets, cancellation, halts, dead letters, records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis.exceptions
+
+from clients.retry.libraries import RefusedAttempt, failure_of
+from clients.retry.loop import AsyncRetryLoop, RetryLoop
+from clients.retry.record import JsonLines, Request, read_records, requeue
+from clients.retry.waiting import Abandoned, Cancelled, Escalated, Options
+from harness.core.clock import NS_PER_S, VirtualClock
+from harness.core.errors import UserError
+
+
+class Bench:
+    """A virtual clock with the sleep that goes with it, and records in memory."""
+
+    def __init__(self, **options: Any) -> None:
+        self.clock = VirtualClock()
+        self.slept_s: list[float] = []
+        self.log: list[dict[str, Any]] = []
+        self.letters: list[dict[str, Any]] = []
+        self.options = Options(
+            clock=self.clock, log=self.log.append, dead_letters=self.letters.append, **options
+        )
+
+    def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        self.clock.sleep_until(self.clock.now() + round(seconds * NS_PER_S))
+
+    async def async_sleep(self, seconds: float) -> None:
+        self.sleep(seconds)
+
+
+def request(**changes: Any) -> Request:
+    wanted: dict[str, Any] = {"lock_name": "orders", "requester_id": "w1", "budget_ms": 5_000}
+    return Request(**(wanted | changes))
+
+
+def free_from(bench: Bench, second: float) -> Callable[[], str | None]:
+    return lambda: "grant" if bench.clock.now() >= second * NS_PER_S else None
+
+
+def test_retries_until_it_is_granted_and_releases() -> None:
+    bench = Bench()
+    released: list[str] = []
+    acquire = free_from(bench, 1.0)
+    loop = RetryLoop(
+        request(), acquire, release=released.append, options=bench.options, sleep=bench.sleep
+    )
+    with loop as grant:
+        assert (grant, released) == ("grant", [])
+    assert released == ["grant"]
+    assert bench.log[-1]["outcome"] == "acquired"
+    assert bench.log[-1]["attempts"] == len(bench.slept_s) + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("budget_ms", [10, 60, 500, 5_000])
+def test_no_wait_passes_the_budget(seed: int, budget_ms: int) -> None:
+    bench, gone = Bench(), []
+    loop = RetryLoop[str](
+        request(budget_ms=budget_ms, seed=seed),
+        lambda: None,
+        withdraw=lambda: gone.append(1),
+        options=bench.options,
+        sleep=bench.sleep,
+    )
+    with pytest.raises(Escalated):
+        loop.run()
+    assert bench.clock.now() <= budget_ms * 1_000_000
+    assert all(seconds >= 0.05 for seconds in bench.slept_s)
+    assert gone == [1]
+    assert [letter["outcome"] for letter in bench.letters] == ["escalated"]
+    assert bench.log[-1]["outcome"] == "escalated"
+
+
+def test_a_failure_that_waiting_does_not_cure() -> None:
+    bench = Bench()
+
+    def acquire() -> None:
+        raise redis.exceptions.NoPermissionError("NOPERM no")
+
+    with pytest.raises(Abandoned, match="does not cure"):
+        RetryLoop(request(), acquire, options=bench.options, sleep=bench.sleep).run()
+    assert bench.slept_s == []
+
+
+def test_a_fault_of_the_program_is_not_retried() -> None:
+    bench, gone = Bench(), []
+
+    def acquire() -> None:
+        raise TypeError("bug")
+
+    loop = RetryLoop[str](
+        request(), acquire, withdraw=lambda: gone.append(1), options=bench.options
+    )
+    with pytest.raises(TypeError):
+        loop.run()
+    assert (gone, bench.log) == ([1], [])
+
+
+def test_cancel_withdraws() -> None:
+    bench, gone = Bench(), []
+    loop: RetryLoop[str]
+
+    def acquire() -> None:
+        loop.cancel()
+
+    loop = RetryLoop(
+        request(), acquire, withdraw=lambda: gone.append(1), options=bench.options,
+        sleep=bench.sleep,
+    )  # fmt: skip
+    with pytest.raises(Cancelled):
+        loop.run()
+    assert gone == [1]
+    assert bench.log[-1]["outcome"] == "cancelled"
+
+
+def test_all_clients_of_a_deadlock_are_halted_until_it_is_resolved() -> None:
+    bench = Bench(observe=lambda: {"current_holder_id": "w2", "wait_for": [["w2", "w1"]]})
+    tried: list[str] = []
+
+    def attempt(name: str) -> RetryLoop[bool]:
+        def acquire() -> None:
+            tried.append(name)
+
+        wanted = request(requester_id=name)
+        return RetryLoop(wanted, acquire, options=bench.options, sleep=bench.sleep)
+
+    for name in ("w1", "w2"):
+        with pytest.raises(Escalated):
+            attempt(name).run()
+    assert tried == ["w1"], "w2 was halted before its first attempt"
+    bench.options.halts.resolve()
+    with pytest.raises(Escalated):
+        attempt("w2").run()
+    assert tried[:2] == ["w1", "w2"]
+
+
+def test_a_sink_that_fails_decides_nothing() -> None:
+    def full(_: dict[str, Any]) -> None:
+        raise OSError(28, "No space left on device")
+
+    bench = Bench()
+    bench.options.log = full
+    loop = RetryLoop(request(), free_from(bench, 1), options=bench.options, sleep=bench.sleep)
+    assert loop.run() == "grant"
+
+
+def test_asyncio_acquires_and_releases() -> None:
+    bench = Bench()
+    released: list[str] = []
+    ready = free_from(bench, 1)
+
+    async def acquire() -> str | None:
+        return ready()
+
+    async def release(grant: str) -> None:
+        released.append(grant)
+
+    async def use() -> None:
+        loop = AsyncRetryLoop(
+            request(), acquire, release=release, options=bench.options, sleep=bench.async_sleep
+        )
+        async with loop as grant:
+            assert grant == "grant"
+
+    asyncio.run(use())
+    assert released == ["grant"]
+
+
+@pytest.mark.parametrize("where", ["attempt", "sleep"])
+def test_asyncio_cancellation_leaves_no_ghost(where: str) -> None:
+    bench, gone = Bench(), []
+
+    async def use() -> None:
+        reached = asyncio.Event()
+
+        async def forever(*_: float) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        async def refused() -> None:
+            return None
+
+        async def withdraw() -> None:
+            gone.append(where)
+
+        loop = AsyncRetryLoop[str](
+            request(), forever if where == "attempt" else refused, withdraw=withdraw,
+            options=bench.options, sleep=forever,
+        )  # fmt: skip
+        task = asyncio.create_task(loop.run())
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(use())
+    assert gone == [where]
+    assert bench.log[-1]["outcome"] == "cancelled"
+
+
+def test_dead_letters_go_back_into_the_queue(tmp_path: Path) -> None:
+    file = tmp_path / "dead.jsonl"
+    bench = Bench()
+    bench.options.dead_letters = JsonLines(file)
+    for name in ("a", "b"):
+        wanted = request(lock_name=name, constraints=("Must not exceed 1 retries",))
+        with pytest.raises(Escalated):
+            RetryLoop(wanted, lambda: None, options=bench.options, sleep=bench.sleep).run()
+    given: list[Request] = []
+
+    def fail(_: Request) -> None:
+        raise RuntimeError("queue is away")
+
+    with pytest.raises(RuntimeError):
+        requeue(file, fail)
+    assert len(read_records(file)) == 2, "a queue that is away costs no letter"
+    assert requeue(file, given.append, "b") == 1
+    assert given == [request(lock_name="b", constraints=("Must not exceed 1 retries",))]
+    assert [record["request"]["lock_name"] for record in read_records(file)] == ["a"]
+
+
+def test_a_torn_last_line_is_left_out_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text('{"kind":"outcome"}\n{"kind":"outc')
+    assert len(read_records(file)) == 1
+    file.write_text('{"kind":"outc\n{"kind":"outcome"}\n')
+    with pytest.raises(UserError, match=r"log\.jsonl:1"):
+        read_records(file)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (redis.exceptions.LockError("Unable to acquire lock"), "held"),
+        (redis.exceptions.LockNotOwnedError("x"), "lease expired"),
+        (redis.exceptions.TimeoutError("Timeout reading from socket"), "outcome unknown"),
+        (redis.exceptions.ConnectionError("Error 111 connecting"), "connection refused"),
+        (redis.exceptions.AuthenticationError("WRONGPASS"), "permission denied"),
+        (ConnectionRefusedError(111, "Connection refused"), "connection refused"),
+        (ConnectionResetError(104, "reset"), "outcome unknown"),
+        (TimeoutError(), "outcome unknown"),
+        (RefusedAttempt("no leader", 14), "no leader"),
+    ],
+)
+def test_exceptions_of_libraries(error: Exception, says: str) -> None:
+    found = failure_of(error)
+    assert found is not None
+    assert found.reason.startswith((says, f"lock is {says}"))
+
+
+def test_exceptions_that_are_no_refusals() -> None:
+    assert failure_of(ValueError("x")) is None
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "says"),
+    [
+        ("redis_lock", "NotAcquired", "lease expired"),
+        ("etcd3.exceptions", "ConnectionFailedError", "outcome unknown"),
+        ("kazoo.exceptions", "LockTimeout", "lock is held"),
+        ("kazoo.exceptions", "NoAuthError", "permission denied"),
+        ("psycopg.errors", "LockNotAvailable", "lock is held"),
+        ("psycopg.errors", "DeadlockDetected", "deadlock detected"),
+        ("tooz.coordination", "LockAcquireFailed", "lock is held"),
+    ],
+)
+def test_exceptions_of_libraries_that_may_be_missing(module: str, name: str, says: str) -> None:
+    kind = getattr(pytest.importorskip(module), name)
+    found = failure_of(kind("x") if module != "etcd3.exceptions" else kind())
+    assert found is not None
+    assert found.reason.startswith(says)
