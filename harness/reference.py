@@ -17,6 +17,7 @@ import click
 from pydantic import BaseModel
 
 from harness.cli import cli
+from harness.reference_audit import tables
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES
 from harness.scenario import Backend, Claim, Client, FaultSpec, Resource, Run, Scenario, Workload
 
@@ -26,6 +27,7 @@ NOTE = "<!-- Made by `make reference` from the registries; change the code, not 
 def pages() -> dict[str, str]:
     """File name -> content of every generated page."""
     return {
+        "audit.md": _audit(),
         "faults.md": _faults(),
         "checkers.md": _checkers(),
         "libraries.md": _libraries(),
@@ -51,6 +53,11 @@ def _cell(text: str) -> str:
 
 def _first_paragraph(thing: Any) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def _audit() -> str:
+    parts = [f"## {title}\n\n{_table(head, rows)}" for title, head, rows in tables()]
+    return _page("Audit", *parts)
 
 
 def _faults() -> str:
