@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import BinaryIO
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from harness.core.errors import RefusedError, UserError
+from harness.core.errors import EXIT_UNKNOWN, RefusedError, UserError
 from harness.core.limits import RETRY_CONTEXT_BYTES_MAX
+
+if TYPE_CHECKING:
+    from clients.retry.gate import Asked
+    from clients.retry.model import Context
 
 
 @click.group("retry")
@@ -22,27 +29,36 @@ def retry() -> None:
     \b
     Examples:
       lockhavoc retry decide < context.json
+      lockhavoc retry monitor retry.jsonl
       lockhavoc schema retry-context
     """
 
 
+def _deciders(command: Callable[..., int]) -> Callable[..., int]:
+    for option in (
+        click.option("--pass-env", multiple=True, metavar="NAME", help="A variable that it gets."),
+        click.option(
+            "--timeout-s",
+            type=click.FloatRange(0.01, 600),
+            default=5.0,
+            show_default=True,
+            help="Of each of its at most two calls; its whole process group ends with it.",
+        ),
+        click.option("--command", "command_line", help="The program of --decider command."),
+        click.option(
+            "--decider",
+            type=click.Choice(["rules", "command", "llm"]),
+            default="rules",
+            show_default=True,
+            help="Who decides; the bounds bind all of them.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 @retry.command("decide")
-@click.option(
-    "--decider",
-    type=click.Choice(["rules", "command", "llm"]),
-    default="rules",
-    show_default=True,
-    help="Who decides; the bounds bind all of them.",
-)
-@click.option("--command", "command_line", help="The program of --decider command, no shell.")
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(0.01, 600),
-    default=5.0,
-    show_default=True,
-    help="Of each of its at most two calls; its whole process group ends with it.",
-)
-@click.option("--pass-env", multiple=True, metavar="NAME", help="A variable that it gets too.")
+@_deciders
 @click.argument("context", type=click.File("rb"), default="-")
 def decide_command(
     decider: str,
@@ -58,22 +74,115 @@ def decide_command(
       lockhavoc retry decide < context.json
       lockhavoc retry decide --decider command --command './decider --fast' < context.json
     """
-    from clients.retry.gate import ask
     from clients.retry.model import read_context
+
+    decide = _decider(decider, command_line, timeout_s, pass_env)
+    asked = decide(read_context(context.read(RETRY_CONTEXT_BYTES_MAX + 1)))
+    for note in asked.notes:
+        click.echo(f"lockhavoc: {note}", err=True)
+    click.echo(json.dumps(asked.decision.as_dict()))
+    return 0
+
+
+@retry.command("replay")
+@_deciders
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.argument("log", type=click.Path(path_type=Path))
+def replay_command(
+    decider: str,
+    command_line: str | None,
+    timeout_s: float,
+    pass_env: tuple[str, ...],
+    as_json: bool,
+    log: Path,
+) -> int:
+    """Decides the contexts recorded in LOG again and says what differs.
+
+    Exit code 0, or 2 if the rules differ from what they said or a record was changed.
+
+    \b
+    Examples:
+      lockhavoc retry replay retry.jsonl
+      lockhavoc retry replay retry.jsonl --decider command --command ./decider --json
+    """
+    from clients.retry.record import read_records
+    from clients.retry.replay import replay
+
+    decide = _decider(decider, command_line, timeout_s, pass_env)
+    found = replay(read_records(log), decide)
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo(
+            f"{found['same']} the same, {found['different']} different,"
+            f" {found['changed']} changed after they were written"
+        )
+        for one in found["differences"]:
+            click.echo(f"  {one['id']}, attempt {one['attempt']}:")
+            click.echo(f"    then {json.dumps(one['then'])}")
+            click.echo(f"    now  {json.dumps(one['now'])}")
+    if found["changed"] or found["drifted"]:
+        return EXIT_UNKNOWN
+    return 0
+
+
+@retry.command("monitor")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "prometheus"]),
+    default="text",
+    show_default=True,
+)
+@click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
+def monitor_command(form: str, logs: tuple[Path, ...]) -> int:
+    """Says per lock who starved, how fair it was, and what looks like a herd or a deadlock.
+
+    \b
+    Examples:
+      lockhavoc retry monitor retry.jsonl dead.jsonl
+      lockhavoc retry monitor retry.jsonl --format prometheus > retry.prom
+    """
+    from clients.retry.monitor import as_prometheus, as_text, monitor
+    from clients.retry.record import read_records
+
+    seen = monitor(record for log in logs for record in read_records(log))
+    if form == "prometheus":
+        click.echo(as_prometheus(seen), nl=False)
+    else:
+        click.echo(as_text(seen) if form == "text" else json.dumps(seen))
+    return 0
+
+
+@retry.command("requeue")
+@click.option("--lock", "lock_name", help="Only the letters of this lock.")
+@click.argument("letters", type=click.Path(path_type=Path))
+def requeue_command(lock_name: str | None, letters: Path) -> int:
+    """Prints the requests among the dead LETTERS, one JSON line each, and takes them out.
+
+    \b
+    Example:
+      lockhavoc retry requeue dead.jsonl --lock orders >> requests.jsonl
+    """
+    from clients.retry.record import requeue
+
+    given = requeue(letters, lambda request: click.echo(json.dumps(asdict(request))), lock_name)
+    click.echo(f"lockhavoc: {given} requests", err=True)
+    return 0
+
+
+def _decider(
+    decider: str, command_line: str | None, timeout_s: float, pass_env: tuple[str, ...]
+) -> Callable[[Context], Asked]:
+    from clients.retry.gate import ask
     from clients.retry.program import Program
-    from clients.retry.rules import decide
+    from clients.retry.waiting import rules
 
     argv = _argv(decider, command_line)
-    read = read_context(context.read(RETRY_CONTEXT_BYTES_MAX + 1))
     if argv is None:
-        decision = decide(read)
-    else:
-        asked = ask(read, Program(argv, timeout_s, pass_env))
-        decision = asked.decision
-        for note in asked.notes:
-            click.echo(f"lockhavoc: {note}", err=True)
-    click.echo(json.dumps(decision.as_dict()))
-    return 0
+        return rules
+    program = Program(argv, timeout_s, pass_env)
+    return lambda context: ask(context, program)
 
 
 def _argv(decider: str, command_line: str | None) -> list[str] | None:
