@@ -19,10 +19,15 @@ from pathlib import Path
 import click
 
 from checkers.audit import Record, as_json, as_text, audit
+from checkers.audit.sarif import as_sarif
 from checkers.audit.verdict import READY
 from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
 
-_WRITERS: dict[str, Callable[[Record], str]] = {"json": as_json, "text": as_text}
+_WRITERS: dict[str, Callable[[Record], str]] = {
+    "json": as_json,
+    "sarif": as_sarif,
+    "text": as_text,
+}
 
 
 def exit_code(record: Record) -> int:

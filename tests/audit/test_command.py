@@ -116,3 +116,31 @@ def test_an_exception_without_reason_or_day_or_after_it_is_refused(
 def test_an_exception_is_for_its_rule_only(tmp_path: Path) -> None:
     ended = _with_comment(tmp_path, "# lockhavoc: except A-ID-2 until 2027-01-01: other")
     assert ended.returncode == 1
+
+
+def test_sarif_points_at_the_lines_and_keeps_exceptions_as_suppressions(tmp_path: Path) -> None:
+    log = json.loads(run(FAULTY, "--format", "sarif").stdout)
+    assert log["version"] == "2.1.0"
+    (result,) = log["runs"][0]["results"]
+    rules = log["runs"][0]["tool"]["driver"]["rules"]
+    assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == "A-ID-1"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == str(FAULTY)
+    assert place["region"] == {"startLine": 16, "endLine": 16}
+    assert log["runs"][0]["properties"]["verdict"] == "NOT READY TO CLOSE"
+    text = (
+        (ROOT / FAULTY)
+        .read_text()
+        .replace(
+            "# expect: A-ID-1 release_retry",
+            "# lockhavoc: except A-ID-1 until 2026-12-01: moved soon",
+        )
+    )
+    (tmp_path / "an app.py").write_text(text)
+    (tmp_path / "later.go").write_text("package main")
+    ended = run(".", "--format", "sarif", "--as-of", "2026-11-30", cwd=tmp_path)
+    (kept,) = json.loads(ended.stdout)["runs"][0]["results"]
+    assert kept["suppressions"][0]["justification"] == "until 2026-12-01: moved soon"
+    assert kept["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "an%20app.py"
+    (note,) = json.loads(ended.stdout)["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    assert "Go is not read" in note["message"]["text"]
