@@ -9,8 +9,8 @@ other nodes are the other.  ``how = "jam"`` keeps every byte and delivers it at 
 does over a network that is away for a while; ``sever`` closes connections and refuses new ones.
 
 Proof: each proxy on the way lists what it should, an echo through every cut link gets no answer,
-and each node still answers the harness directly.  What the cluster makes of it (a new leader, none)
-is for the history to show.
+and each node runs (whether it still answers is its own affair: a pooler without its server does
+not).  What the cluster makes of it (a new leader, none) is for the history to show.
 
 Traps: who dials is the protocol's affair, so what a says to b is stopped *up* the link a-b and
 *down* the link b-a.  One direction alone can only be jammed.  A client that can reach both sides is
@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from harness.core import limits
 from harness.core.errors import HarnessError, UserError
-from harness.core.protocols import Direction, Evidence, Link, Place, World
+from harness.core.protocols import Direction, Evidence, Link, Node, Place, World
 from harness.core.undo import Step
 from nemesis.base import BaseFault, describe, each, link_clean, merge, pick, prove
 from nemesis.grudges import DIRECTIONS, SHAPES, Grudge, bridge, ring, split
@@ -110,7 +110,7 @@ class Partition(BaseFault):
         nodes = prove(
             world,
             list(world.cluster.nodes.values()),
-            lambda node: _answers(node.probe(limits.PROBE_TIMEOUT_MS).outcome),
+            _runs,
             limits.EVIDENCE_TIMEOUT_MS,
         )
         return merge({"links": cut, "nodes": nodes})
@@ -146,6 +146,7 @@ class Partition(BaseFault):
 
     def _plan(self, world: World, targets: Sequence[str]) -> Cuts:
         """Which links are stopped in which directions; HarnessError if nothing would be cut."""
+        pick(world.cluster.nodes.values(), targets, "node")
         nodes = list(world.cluster.nodes)
         grudge = self._grudge(targets, nodes)
         cuts: Cuts = {}
@@ -189,5 +190,6 @@ class Partition(BaseFault):
         return iter(rest if worker in held_by else targets)
 
 
-def _answers(outcome: str) -> Evidence:
-    return Evidence(outcome == "answered", f"direct echo {outcome}")
+def _runs(node: Node) -> Evidence:
+    state = node.status().state
+    return Evidence(state == "running", f"server is {state}", {"state": state})

@@ -96,11 +96,23 @@ class SentinelFamily(RedisFamily):
     def promote(self, host: str, port: int) -> None:
         """Has a replica of its choice promoted, without asking the other sentinels."""
         before = self.facts(host, port)
-        try:
-            resp.ask(host, port, ("SENTINEL", "FAILOVER", SERVICE))
-        except AnsweredError as error:
-            if "INPROG" not in str(error):  # the sentinels were quicker: no less of a fail-over
-                raise
+
+        def begun() -> bool:
+            try:
+                resp.ask(host, port, ("SENTINEL", "FAILOVER", SERVICE))
+            except AnsweredError as error:
+                # NOGOODSLAVE: it has heard too little of the replicas lately, which it soon will.
+                # INPROG: the sentinels were quicker, which is no less of a fail-over.
+                if "NOGOODSLAVE" in str(error):
+                    return False
+                if "INPROG" not in str(error):
+                    raise
+            return True
+
+        if not wait_until(begun, timeout_s=_PROMOTE_S):
+            raise HarnessError(
+                f"sentinel at {host}:{port}: found no replica fit to be promoted in {_PROMOTE_S} s"
+            )
 
         def replaced() -> bool:
             now = self.facts(host, port)

@@ -299,12 +299,12 @@ def test_a_killed_server_keeps_its_data_over_the_heal(
     both: tuple[TestWorld, ProcessCluster],
 ) -> None:
     world, cluster = both
-    cluster._local[0].leave_mark("mine")
+    cluster._local["redis"].leave_mark("mine")
     fault = make("node-kill")
     fault.inject(world, ["redis"])
     fault.heal(world, ["redis"])
     assert fault.healed(world, ["redis"]).bit
-    assert cluster._local[0].has_mark("mine")
+    assert cluster._local["redis"].has_mark("mine")
 
 
 def test_a_restart_with_data_is_refused_where_nothing_is_kept(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_restart_that_lost_its_data_is_not_one_with_its_data(
     impatient: Callable[[], None],
 ) -> None:
     world, cluster = both
-    node, start = cluster._local[0], cluster._local[0].start
+    node, start = cluster._local["redis"], cluster._local["redis"].start
     monkeypatch.setattr(node, "start", lambda *, wipe: start(wipe=not wipe))
     for name, expected in (("node-restart", "mark is gone"), ("node-restart-empty", "there")):
         fault = make(name)

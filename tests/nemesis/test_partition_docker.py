@@ -30,7 +30,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("partition", {"clients": "holder-with-target"}, "any-node"),
     ("partition", {"shape": "ring"}, "all-nodes"),
     ("partition", {"shape": "bridge", "rotate": 1}, "all-nodes"),
-    ("jam", {}, "primary/all-nodes"),
+    ("jam", {}, "all-nodes/primary"),
     ("sever", {}, "all-nodes/all-nodes"),
     ("latency", {}, "all-nodes/all-nodes"),
 ]
