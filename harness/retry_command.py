@@ -30,6 +30,7 @@ def retry() -> None:
     Examples:
       lockhavoc retry decide < context.json
       lockhavoc retry monitor retry.jsonl
+      lockhavoc retry bench
       lockhavoc schema retry-context
     """
 
@@ -168,6 +169,35 @@ def requeue_command(lock_name: str | None, letters: Path) -> int:
 
     given = requeue(letters, lambda request: click.echo(json.dumps(asdict(request))), lock_name)
     click.echo(f"lockhavoc: {given} requests", err=True)
+    return 0
+
+
+@retry.command("bench")
+@click.option("--seeds", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
+@click.option("--waiters", type=click.IntRange(1, 2_000), default=100, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def bench_command(seeds: int, seed: int, waiters: int, as_json: bool) -> int:
+    """Compares the rules with the usual back-off policies on one contended lock, in virtual time.
+
+    The lock's service restarts in the middle.  The table is the mean over all seeds.
+
+    \b
+    Example:
+      lockhavoc retry bench --seeds 5 --waiters 30
+    """
+    from clients.retry.bench import Setup, as_markdown, compare, decisions_per_second
+
+    found = compare(Setup(waiters=waiters), seeds, seed)
+    found["decisions_per_second"] = round(decisions_per_second())
+    if as_json:
+        click.echo(json.dumps(found))
+        return 0
+    click.echo(as_markdown(found))
+    click.echo(
+        f"\n{seeds} seeds from {seed}; {found['decisions_per_second']:,} decisions of the rules"
+        " in a second of processor time"
+    )
     return 0
 
 

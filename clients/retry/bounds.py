@@ -13,6 +13,7 @@ from clients.retry.facts import Facts, Settings
 from clients.retry.failures import CURELESS, Kind
 from clients.retry.model import Context, Decision, Risk
 
+EARLY_SHARE = 0.8  # of the time that those in front are expected to take
 RULE = "rule {number} ({name}): {facts}"
 
 
@@ -130,8 +131,14 @@ def step_ms(context: Context, facts: Facts, settings: Settings) -> int:
 
 
 def fifo_delay_ms(context: Context, facts: Facts, settings: Settings) -> int:
-    """The next polls at the floor, each place behind it one hold later."""
-    return facts.floor_ms + (facts.place - 1) * step_ms(context, facts, settings)
+    """The next waits for the end of this hold as far as it is known, each behind it a hold more."""
+    first_ms, each_ms = facts.floor_ms, step_ms(context, facts, settings)
+    if context.observed_hold_seconds and context.holder_acquired_ago_seconds is not None:
+        age_ms = int(min(float(context.holder_acquired_ago_seconds), 86_400.0) * 1000)
+        first_ms = max(first_ms, each_ms - age_ms - facts.floor_ms)
+        # Who oversleeps its turn leaves the lock idle; who wakes early only asks once more.
+        each_ms = int(each_ms * EARLY_SHARE)
+    return first_ms + (facts.place - 1) * each_ms
 
 
 def within_ms(delay_ms: int, facts: Facts) -> int:

@@ -31,6 +31,9 @@ from clients.retry.facts import DEFAULTS, Facts, Settings
 from clients.retry.failures import Kind
 from clients.retry.model import Context, Decision, Strategy
 
+CROWD_MAX = 9  # waiters that are taken as a reason for being refused
+LEAST_CAP_MS = 1_000
+
 CHECK_OWNER = (
     "the outcome is unknown and this client may hold the lock: read its owner first; if it is"
     " this client, verify the lease and go on or release it, else wait out one lease"
@@ -58,6 +61,8 @@ def decide(context: Context, settings: Settings = DEFAULTS) -> Decision:
 def _repeated(context: Context, facts: Facts, settings: Settings) -> Decision | None:
     busy = facts.kind is Kind.BUSY
     most = settings.busy_failures_max if busy else settings.same_failure_max
+    if busy:
+        most *= 1 + min(facts.waiters, CROWD_MAX)  # in a crowd, being refused is the normal case
     if not context.failure_reason_unchanged or context.consecutive_failures < most:
         return None
     if facts.constraints.never_escalate or facts.imminent:
@@ -139,7 +144,12 @@ def _choice(context: Context, facts: Facts, settings: Settings) -> _Choice:
         says = f"the holder's lease ends in {left_ms} ms, and {drift_ms} ms are added for drift"
         return _Choice(1, "lease ends soon", says, delay_ms, "linear")
     base_ms = max(facts.floor_ms, settings.base_ms)
-    delay_ms = _decorrelated(context, base_ms, settings.cap_ms)
+    cap_ms = settings.cap_ms
+    if context.lock_ttl_seconds:
+        # A free lock must not lie idle for longer than a dead holder would have blocked it.
+        ttl_ms = int(min(float(context.lock_ttl_seconds), 3_600.0) * 1000)
+        cap_ms = min(cap_ms, max(LEAST_CAP_MS, ttl_ms))
+    delay_ms = _decorrelated(context, base_ms, cap_ms)
     says = f"failure {context.consecutive_failures} ({facts.kind}), {facts.left_ms} ms are left"
     return _Choice(6, "back-off", says, delay_ms, "decorrelated-jitter")
 
