@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -176,13 +176,22 @@ def _default(value: Any) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
+def _commands(
+    words: str, command: click.Command, context: click.Context
+) -> Iterator[tuple[str, click.Command]]:
+    """A command and all below it, each with the words that call it."""
+    yield words, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None, name
+            yield from _commands(f"{words} {name}", below, context)
+
+
 def _cli() -> str:
     parts = []
     top = click.Context(cli, info_name="lockhavoc")
-    for name in ["", *cli.list_commands(top)]:
-        command = cli.get_command(top, name) if name else cli
-        assert command is not None, name
-        words = f"lockhavoc {name}".strip()
+    for words, command in _commands("lockhavoc", cli, top):
         settings = cli.context_settings
         with click.Context(command, info_name=words, terminal_width=96, **settings) as inner:
             parts.append(f"## {words}\n\n```text\n{command.get_help(inner).rstrip()}\n```\n")
