@@ -20,8 +20,8 @@ import click
 
 from checkers.audit import Record, as_json, as_text, audit
 from checkers.audit.sarif import as_sarif
-from checkers.audit.verdict import READY
-from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
+from checkers.audit.verdict import exit_code
+from harness.audit_case import COMMANDS
 
 _WRITERS: dict[str, Callable[[Record], str]] = {
     "json": as_json,
@@ -30,14 +30,35 @@ _WRITERS: dict[str, Callable[[Record], str]] = {
 }
 
 
-def exit_code(record: Record) -> int:
-    """0, 1 or 2, as the house rules say: a finding wins over everything that is unknown."""
-    if record.findings:
-        return EXIT_VIOLATION
-    return EXIT_AS_CLAIMED if record.verdict == READY else EXIT_UNKNOWN
+class PathsOrCase(click.Group):
+    """Takes what is no command for paths, so that ``audit app/`` means ``audit files app/``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["files", *args]
+        return super().parse_args(ctx, args)
 
 
-@click.command("audit")
+@click.group("audit", cls=PathsOrCase)
+def audit_command() -> None:
+    """Judges code and configuration around a lock, and keeps cases about it.
+
+    PATHS alone mean the command files; a file that is called like a command is written ./open.
+
+    \b
+    Examples:
+      lockhavoc audit app/ redis.conf
+      lockhavoc audit worker.py settings.py --json
+      lockhavoc audit open billing.case --intent "one biller per order"
+      lockhavoc audit add billing.case app/
+    """
+
+
+for _command in COMMANDS:
+    audit_command.add_command(_command)
+
+
+@audit_command.command("files")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -53,10 +74,10 @@ def exit_code(record: Record) -> int:
     type=click.DateTime(["%Y-%m-%d"]),
     help="The day on which exceptions must still hold; default: today.",
 )
-def audit_command(
+def files_command(
     paths: Sequence[Path], form: str, as_json_too: bool, as_of: datetime.datetime | None
 ) -> int:
-    """Judges code and configuration around a lock: PATHS are files and folders.
+    """Judges PATHS, which are files and folders.
 
     Five dimensions: identity, lease, fencing, release and retry, recovery.  Each is ok only with
     evidence that was seen; what is not seen stays unknown.

@@ -29,6 +29,7 @@ from checkers.audit.read import Inputs
 from checkers.audit.rule import seconds
 from checkers.audit.rules.registry import RULES
 from checkers.audit.suppress import split
+from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
 
 READY, NOT_READY, UNKNOWN = "READY TO CLOSE", "NOT READY TO CLOSE", "UNKNOWN"
 EXPECTED = {
@@ -74,6 +75,13 @@ def judge(inputs: Inputs, *, as_of: datetime.date) -> Record:
         unread=tuple(sorted(inputs.unread, key=lambda u: u.path)),
         as_of=as_of.isoformat() if excepted or refused else "",
     )
+
+
+def exit_code(record: Record) -> int:
+    """0 ready, 1 findings, which win over everything that is unknown, else 2."""
+    if record.findings:
+        return EXIT_VIOLATION
+    return EXIT_AS_CLAIMED if record.verdict == READY else EXIT_UNKNOWN
 
 
 def _dimensions(finding: Finding) -> set[Dimension]:
