@@ -25,7 +25,10 @@ from checkers.audit.python_flow import calls_in, in_finally, place, use_of, work
 from checkers.audit.python_locks import argument, calls_in_node, every
 from checkers.audit.python_names import Module
 
-_LOCKISH = re.compile(r"(?<![a-z])(d?lock|mutex|lease|leader|lck|semaphore)|(un|re|_)lock", re.I)
+_LOCKISH = re.compile(
+    r"Lock|Mutex|Lease|Leader|Semaphore|(un|re|_)lock"
+    r"|(?<![A-Za-z])(d?lock|mutex|lease|leader|lck|semaphore|D?LOCK|MUTEX|LEASE|LEADER)"
+)
 _NOT_LOCKISH = re.compile(r"b?lock(ed)?_?(list|out|chain)|unblock|block", re.I)
 _GUARDED = re.compile(r"redis\.call\s*\(\s*['\"]get['\"].*redis\.call", re.I | re.S)
 _TAKES = re.compile(r"pg_(try_)?advisory_(xact_)?lock(_shared)?\s*\(\s*([^)]*)", re.I)
@@ -44,7 +47,7 @@ def raw_facts(module: Module, grants: Iterable[Fact]) -> list[Fact]:
         for call in calls:
             if not isinstance(call.func, ast.Attribute):
                 continue
-            if name in ("set", "setnx"):
+            if name in ("set", "setnx") or (name == "add" and _is_cache(module, call)):
                 found += redis.take(call)
             elif name == "execute":
                 found += _sql(module, call)
@@ -74,7 +77,7 @@ class _Redis:
     def take(self, call: ast.Call) -> list[Fact]:
         """Facts of SET NX or SETNX, if that is how a lock is taken here."""
         words = {k.arg: k.value for k in call.keywords if k.arg}
-        plain = call.func.attr == "setnx" if isinstance(call.func, ast.Attribute) else False
+        plain = isinstance(call.func, ast.Attribute) and call.func.attr in ("setnx", "add")
         if not plain and not _is_true(words.get("nx")):
             return []
         if len(call.args) < 1:
@@ -82,14 +85,11 @@ class _Redis:
         key = self.key(call.args[0])
         function = self.module.function_of(call) or self.module.tree
         around = calls_in(function, 0, 1 << 30)
-        frees = [
-            c
-            for c in around
-            if isinstance(c.func, ast.Attribute)
-            and c.func.attr in ("delete", "unlink", "eval", "evalsha")
-            and any(self.key(a) == key for a in c.args)
-        ]
-        if not frees and not self._says_lock(call, key):
+        frees = self._frees(around, key)
+        # A context manager frees in its other method; what is freed there is left by __exit__.
+        owner = self.module.class_of(call)
+        elsewhere = owner is not None and bool(self._frees(calls_in_node(owner), key))
+        if not frees and not elsewhere and not self._says_lock(call, key):
             return []
         self.keys[key] = call
         values: dict[str, Any] = {"library": COMMANDS, "family": "redis", "key": key}
@@ -110,6 +110,15 @@ class _Redis:
         }
         return [lock, Fact("grant", lock.place, grant, lock.scope)]
 
+    def _frees(self, calls: list[ast.Call], key: str) -> list[ast.Call]:
+        return [
+            c
+            for c in calls
+            if isinstance(c.func, ast.Attribute)
+            and c.func.attr in ("delete", "unlink", "eval", "evalsha")
+            and any(self.key(a) == key for a in c.args)
+        ]
+
     def _says_lock(self, call: ast.Call, key: str) -> bool:
         owner = self.module.class_of(call)
         function = self.module.function_of(call)
@@ -120,6 +129,11 @@ class _Redis:
     def _lease(
         self, call: ast.Call, words: dict[str, ast.expr], around: list[ast.Call], key: str
     ) -> dict[str, Any]:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "add":
+            given = argument(call, ("timeout",), 2)
+            if given is None:
+                return {}  # the default of the cache's settings
+            words = {"ex": given}
         for word, unit in (("ex", S), ("px", MS)):
             given = words.get(word)
             if given is None or (isinstance(given, ast.Constant) and given.value is None):
@@ -190,6 +204,13 @@ class _Redis:
             )
             for parent in self.module.above(call)
         )
+
+
+def _is_cache(module: Module, call: ast.Call) -> bool:
+    """Whether a call of ``add`` is Django's: it sets a key that does not exist yet."""
+    if not isinstance(call.func, ast.Attribute) or len(call.args) < 2:
+        return False
+    return module.dotted(module.resolve(call.func.value)).startswith("django.core.cache.cache")
 
 
 def _is_true(node: ast.expr | None) -> bool:
