@@ -83,7 +83,7 @@ def _suggestion(
             notes.append("the budget ended before the decider answered")
             return None, notes, call - 1
         try:
-            answer = outside(json.dumps(request).encode(), left_s)
+            answer = _called(outside, json.dumps(request).encode(), left_s)
             return read_answer(answer, risk(context, facts, settings)), notes, call
         except DeciderFailed as error:
             notes.append(f"call {call}: {error}")
@@ -93,6 +93,15 @@ def _suggestion(
             shown = answer[:4_000].decode(errors="replace")
             request["repair"] = {"answer": shown, "problems": list(error.problems)}
     return None, notes, 2
+
+
+def _called(outside: Outside, request: bytes, most_s: float) -> bytes:
+    try:
+        return outside(request, most_s)
+    except DeciderFailed:
+        raise
+    except Exception as error:  # a decider's fault must not become the client's
+        raise DeciderFailed(f"raised {type(error).__name__}: {error}") from error
 
 
 def _moved_on(context: Context, spent_ns: int) -> Context:

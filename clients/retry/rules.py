@@ -141,6 +141,10 @@ def _choice(context: Context, facts: Facts, settings: Settings) -> _Choice:
         return _Choice(1, "lease over", says, delay_ms, "linear")
     if facts.imminent and left_ms is not None:
         delay_ms = max(left_ms + drift_ms, facts.floor_ms)
+        if facts.waiters:
+            # All of them know when the lease ends, and must not come at once.
+            crowd_ms = facts.floor_ms * (1 + min(facts.waiters, CROWD_MAX))
+            delay_ms += _draws(context)[0] % crowd_ms
         says = f"the holder's lease ends in {left_ms} ms, and {drift_ms} ms are added for drift"
         return _Choice(1, "lease ends soon", says, delay_ms, "linear")
     base_ms = max(facts.floor_ms, settings.base_ms)

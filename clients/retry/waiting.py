@@ -6,6 +6,7 @@ returns the time to sleep in ns or raises ``Escalated`` or ``Abandoned``.
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ from clients.retry.rules import decide as by_rules
 from harness.core.clock import NS_PER_MS, NS_PER_S, Clock, MonotonicClock
 from harness.core.rng import stream
 
+LOG = logging.getLogger("lockhavoc.retry")
 JITTER_SHARE = 0.1  # of a delay, added by the client; not in a queue, where order matters
 
 
@@ -104,7 +106,6 @@ class Waiting:
         self.began_ns = options.clock.now()
         self.failures: list[Failure] = []
         self.history: list[dict[str, Any]] = []
-        self.sink_errors: list[str] = []
         self._jitter = stream(request.seed, f"retry-loop/{request.requester_id}")
         self._kinds: set[Kind] = set()
 
@@ -198,8 +199,8 @@ class Waiting:
             return
         try:
             sink(record)
-        except OSError as error:  # a full disk must not decide over the lock
-            self.sink_errors.append(f"{record['kind']} was not written: {error}")
+        except Exception as error:  # a full disk or a lost server must not decide over the lock
+            LOG.warning("%s of %r was not written: %s", record["kind"], self.request, error)
 
 
 BUSY = Failure(HELD)

@@ -153,6 +153,15 @@ def test_the_time_of_the_decider_counts() -> None:
     assert asked.decision.decision == "escalate"
 
 
+def test_a_decider_that_raises_hurts_nobody() -> None:
+    def outside(_: bytes, __: float) -> bytes:
+        raise ZeroDivisionError("oops")
+
+    asked = ask(make(), outside)
+    assert (asked.source, asked.calls, asked.decision.decision) == ("default", 1, "retry")
+    assert "ZeroDivisionError" in asked.notes[0]
+
+
 words: st.SearchStrategy[Any] = st.sampled_from(
     ["retry", "escalate", "abandon", "abort", "low", "linear", "", "NaN", "400", None, True, [], {}]
 )

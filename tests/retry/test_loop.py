@@ -144,7 +144,7 @@ def test_all_clients_of_a_deadlock_are_halted_until_it_is_resolved() -> None:
     assert tried[:2] == ["w1", "w2"]
 
 
-def test_a_sink_that_fails_decides_nothing() -> None:
+def test_a_sink_that_fails_decides_nothing(caplog: pytest.LogCaptureFixture) -> None:
     def full(_: dict[str, Any]) -> None:
         raise OSError(28, "No space left on device")
 
@@ -152,6 +152,7 @@ def test_a_sink_that_fails_decides_nothing() -> None:
     bench.options.log = full
     loop = RetryLoop(request(), free_from(bench, 1), options=bench.options, sleep=bench.sleep)
     assert loop.run() == "grant"
+    assert "No space left" in caplog.text
 
 
 def test_asyncio_acquires_and_releases() -> None:

@@ -155,3 +155,14 @@ def test_members_of_cycles_only() -> None:
     assert cycle_members(edges, "x") == {"x"}
     long = [(str(n), str(n + 1)) for n in range(50_000)]
     assert not cycle_members(long, "0")
+
+
+def test_waiters_that_all_know_the_end_of_a_lease_do_not_come_at_once() -> None:
+    delays = {
+        decide(
+            make(requester_id=f"w{n}", other_waiters_exist=30, holder_acquired_ago_seconds=9.7)
+        ).retry_after_ms
+        for n in range(30)
+    }
+    assert len(delays) > 20
+    assert min(d or 0 for d in delays) >= 300
