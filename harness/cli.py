@@ -21,7 +21,9 @@ from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_USAGE, Lock
 from harness.retry_command import retry
 
 VERSION = "0.1.0"
-SCHEMAS = ["scenario", "history", "verdict", "results", "retry-context", "retry-decision"]
+SCHEMAS = [
+    "scenario", "history", "verdict", "results", "audit", "retry-context", "retry-decision",
+]  # fmt: skip
 
 
 # Commands in files of their own, which bring a lot with them: loaded when they are asked for.

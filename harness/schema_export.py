@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.audit import model as audit
 from clients.retry import model as retry
 from harness.core.errors import UserError
 from harness.core.history import OBSERVATIONS, SCHEMA, Header, Op, Type
@@ -59,6 +60,7 @@ def _struct(struct: type[msgspec.Struct], identifier: str, title: str) -> dict[s
 
 
 _MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
+    "audit": lambda: _struct(audit.Record, audit.SCHEMA, "record of an audit"),
     "history": _history,
     "verdict": lambda: _struct(
         verdict.VerdictDocument, verdict.SCHEMA, "verdict on one history file"

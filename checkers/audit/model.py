@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-SCHEMA = "lockhavoc.audit/1"
+SCHEMA = "lockhavoc/audit/1"
 
 
 class Dimension(StrEnum):

@@ -122,6 +122,25 @@ def only_notes(handler: ast.ExceptHandler) -> bool:
     return True
 
 
+def silenced(module: Module, node: ast.AST) -> bool:
+    """Whether an error of this call vanishes: except with nothing but pass, or suppress(...)."""
+    handlers = handlers_of(module, node)
+    if handlers:
+        return any(
+            all(isinstance(s, ast.Pass | ast.Continue) for s in handler.body)
+            for handler in handlers
+        )
+    return any(
+        isinstance(parent, ast.With)
+        and any(
+            isinstance(item.context_expr, ast.Call)
+            and module.dotted(item.context_expr.func) == "contextlib.suppress"
+            for item in parent.items
+        )
+        for parent in module.above(node)
+    )
+
+
 def calls_in(function: Function | ast.Module, first: int, last: int) -> list[ast.Call]:
     """Calls between two lines of a function, both included, in order."""
     found = [

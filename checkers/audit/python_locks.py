@@ -10,7 +10,8 @@ Facts and their values:
 - grant: library, family, how ("with", "call"), use (see ``use_of``), may_fail (comes back without
   the lock), with_raises, lease_ns, renewing, end (last line of the section), freed, protected,
   work (something can raise before it is freed), free_line
-- release, renew: library, use, swallowed (its error is only noted), guard; renew: every_ns
+- release, renew: library, use, guard; release: silenced (its error vanishes); renew: swallowed (its
+  error is only noted), every_ns
 
 Traps: an object whose maker is not seen gives no fact, so unknown code stays UNKNOWN.
 """
@@ -29,6 +30,7 @@ from checkers.audit.python_flow import (
     loop_of,
     only_notes,
     place,
+    silenced,
     use_of,
     work_between,
 )
@@ -271,6 +273,7 @@ def _method(module: Module, call: ast.Call) -> list[Fact]:
             "use": use_of(module, call),
             "guard": library.release_guard,
             "in_finally": in_finally(module, call),
+            "silenced": silenced(module, call),
         }
         return [Fact("release", place(module, call), values, module.scope_name(call))]
     return []

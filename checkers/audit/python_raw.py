@@ -52,7 +52,16 @@ def raw_facts(module: Module, grants: Iterable[Fact]) -> list[Fact]:
             elif name == "execute":
                 found += _sql(module, call)
     # What frees or renews is known by its key, so this comes after what takes.
-    for name in ("delete", "unlink", "expire", "pexpire", "eval", "evalsha", "register_script"):
+    for name in (
+        "set",
+        "delete",
+        "unlink",
+        "expire",
+        "pexpire",
+        "eval",
+        "evalsha",
+        "register_script",
+    ):
         for call in module.calls.get(name, []):
             if isinstance(call.func, ast.Attribute):
                 found += redis.other(call, name)
@@ -160,6 +169,8 @@ class _Redis:
     def other(self, call: ast.Call, name: str) -> list[Fact]:
         """Facts of commands that free or renew a lock taken elsewhere in the file."""
         kind, guard = ("release" if name in ("delete", "unlink") else "renew"), ""
+        if name == "set" and ({k.arg for k in call.keywords} & {"nx", None}):
+            return []
         if name in ("eval", "evalsha", "register_script"):
             script = self.module.text(call.args[0]) if call.args else None
             if script is None or not _GUARDED.search(script):
@@ -182,6 +193,7 @@ class _Redis:
             "fails_by": "false",
             "swallowed": False,
             "compared": self._compared(call),
+            "creates": name == "set" and not any(k.arg == "xx" for k in call.keywords),
             **(every(self.module, call) if kind == "renew" else {}),
         }
         where = self.module.scope_name(call)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from checkers.audit import as_json, audit
 from harness.core.errors import UserError
 from harness.core.history import Header, Op
 from harness.report.document import document
@@ -95,6 +98,16 @@ def test_results_document() -> None:
     assert not fits({**found, "results": [{"checker": "x", "valid": "yes"}]}, root, root)
 
 
+def test_audit_document() -> None:
+    root = schema("audit")
+    samples = Path(__file__).resolve().parents[1] / "data" / "audit"
+    found = json.loads(as_json(audit([samples], as_of=datetime.date(2026, 11, 30))))
+    assert found["files"]
+    assert fits(found, root, root)
+    assert not fits({**found, "schema": "other"}, root, root)
+    assert not fits({**found, "files": [{"path": "x"}]}, root, root)
+
+
 def test_unknown_name_is_refused() -> None:
-    with pytest.raises(UserError, match="known: history, results, verdict"):
+    with pytest.raises(UserError, match="known: audit, history, results, "):
         schema("nonsense")

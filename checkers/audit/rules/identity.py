@@ -20,8 +20,8 @@ _SCRIPT = (
 
 def _unguarded(facts: Facts) -> Iterator[Hit]:
     for fact in facts.of("release", "renew"):
-        if fact.get("guard"):
-            continue
+        if fact.get("guard") or fact.get("creates"):
+            continue  # what creates is worse, and A-LEASE-7 says so
         frees = fact.kind == "release"
         what = "deletes the lock" if frees else "lengthens the lease"
         how = (

@@ -199,8 +199,38 @@ TIMING = Rule(
 )
 
 
+def _creating(facts: Facts) -> Iterator[Hit]:
+    for fact in facts.of("renew"):
+        if fact.get("creates"):
+            yield Hit(
+                fact, "a plain SET takes the lock, whoever holds it: a late renewal steals it"
+            )
+
+
+CREATING_RENEWAL = Rule(
+    id="A-LEASE-7",
+    kind="K09",
+    dimension=Dimension.LEASE,
+    severity=Severity.CRITICAL,
+    title="a renewal can create or steal ownership",
+    interleaving=(
+        "A is held up; its lease ends; B takes the lock",
+        "A's renewal sets the key again, with A as owner",
+        "A and B are inside, and B's release does not fit any more",
+    ),
+    fixes={
+        "": "renew by a script: if redis.call('get', KEYS[1]) == ARGV[1] then return "
+        "redis.call('pexpire', KEYS[1], ARGV[2]) end; and stop the work if it answers nil or 0"
+    },
+    check=_creating,
+    also=(Dimension.IDENTITY,),
+)
+
+
 def _unused_renewal(facts: Facts) -> Iterator[Hit]:
     for fact in facts.of("renew"):
+        if fact.get("creates"):
+            continue  # its answer is always yes
         if fact.get("fails_by") == "false" and fact.get("use") == "dropped":
             yield Hit(fact, "the answer says whether the lock is still ours, and nobody looks")
         elif fact.get("fails_by") == "raise" and fact.get("swallowed"):

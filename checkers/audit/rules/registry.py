@@ -24,8 +24,10 @@ RULES = Registry(
         "A-LEASE-3": "checkers.audit.rules.lease:UNIT",
         "A-LEASE-4": "checkers.audit.rules.lease:TIMING",
         "A-LEASE-6": "checkers.audit.rules.lease:UNUSED_RENEWAL",
+        "A-LEASE-7": "checkers.audit.rules.lease:CREATING_RENEWAL",
         "A-REL-1": "checkers.audit.rules.release:NO_FINALLY",
         "A-REL-2": "checkers.audit.rules.release:UNUSED_UNLOCK",
+        "A-REL-4": "checkers.audit.rules.release:SILENCED_RELEASE",
         "A-REL-5": "checkers.audit.rules.release:POOLED_SESSION",
     },
 )

@@ -65,6 +65,33 @@ UNUSED_UNLOCK = Rule(
 )
 
 
+def _silenced(facts: Facts) -> Iterator[Hit]:
+    for fact in facts.of("release"):
+        if fact.get("silenced"):
+            yield Hit(
+                fact,
+                "the error that says that the lock was lost before the work was done vanishes here",
+            )
+
+
+SILENCED_RELEASE = Rule(
+    id="A-REL-4",
+    kind="K08",
+    dimension=Dimension.RELEASE_RETRY,
+    severity=Severity.MEDIUM,
+    title="the error of a release that was not ours is suppressed",
+    interleaving=(
+        "A's lease ends during its work; B takes the lock and works beside A",
+        "A releases and is told that the lock is not its own",
+        "the error is dropped: nobody learns that two were inside",
+    ),
+    fixes={
+        "": "let it be seen: log it as a lost lock, count it, and check or undo what was written"
+    },
+    check=_silenced,
+)
+
+
 def _pooled(facts: Facts) -> Iterator[Hit]:
     by_file: dict[str, list[Fact]] = {}
     for fact in facts.of("grant", "release"):

@@ -1,0 +1,17 @@
+import contextlib
+
+import redis
+from redis.exceptions import LockError
+
+r = redis.Redis()
+
+
+def bill():
+    lock = r.lock("bill", timeout=30)
+    if not lock.acquire(blocking=False):
+        return
+    try:
+        print("billing")
+    finally:
+        with contextlib.suppress(LockError):
+            lock.release()  # expect: A-REL-4 release_retry
