@@ -108,6 +108,7 @@ class KazooLock:
         own = next((i for i, node in enumerate(nodes) if node.get("own")), 0)
         ordered = [*nodes[own:], *nodes[:own]]
         self.name = f"lockhavoc-{nodes[0]['port']}"
+        self._names = {int(node["port"]): str(node["name"]) for node in nodes}
         retry: dict[str, Any] = {"max_tries": -1}
         if self.options.reconnect_ms_max is not None:
             retry["max_delay"] = self.options.reconnect_ms_max / 1000
@@ -122,6 +123,15 @@ class KazooLock:
             self.client.start(timeout=self.options.connect_timeout_ms / 1000)
         except self.client.handler.timeout_exception as error:
             raise Refused(f"cannot connect: {error}") from error
+
+    def granted_by(self) -> list[str]:
+        """The server that the session is with now; kazoo tells it nowhere but at its socket."""
+        socket = getattr(getattr(self.client, "_connection", None), "_socket", None)
+        try:
+            port = socket.getpeername()[1] if socket is not None else 0
+        except OSError:  # it has just lost its connection
+            port = 0
+        return [self._names[port]] if port in self._names else []
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         """``ttl_ms`` means nothing to a lock of a session; see the option session_ms."""

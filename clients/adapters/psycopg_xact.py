@@ -38,7 +38,12 @@ class PsycopgXact:
 
     def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
         self.connection = common.connect(nodes, common.read_options(options))
+        self._names = {int(node["port"]): str(node["name"]) for node in nodes}
         common.make_fence(self.connection)
+
+    def granted_by(self) -> list[str]:
+        """The server that this session is with."""
+        return [self._names[self.connection.info.port]]
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         number = common.number_of(key)
