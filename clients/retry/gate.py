@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -59,11 +59,13 @@ def ask(
         request.setdefault(name, None)
     suggested, notes, calls = _suggestion(context, facts, settings, request, outside, now_ns)
     later = _moved_on(context, now_ns() - began)
+    # The hard budget runs on while the decider thinks; its share is judged at the failure.
+    bounds = replace(Facts.of(later, settings), over_share=facts.over_share)
     if suggested is None:
         why = f"no usable answer of the decider ({notes[-1][:200].rstrip('.')})"
-        decision, changes = default_backoff(later, settings, why)
+        decision, changes = default_backoff(later, bounds, settings, why)
         return Asked(decision, "default", notes + changes, calls)
-    decision, changes = enforce(later, Facts.of(later, settings), suggested, settings)
+    decision, changes = enforce(later, bounds, suggested, settings)
     return Asked(decision, "outside" if not changes else "bounds", notes + changes, calls)
 
 

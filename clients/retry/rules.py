@@ -208,9 +208,10 @@ def _draws(context: Context) -> tuple[int, ...]:
     return unpack(f">{DRAWS}I", digest.digest())
 
 
-def default_backoff(context: Context, settings: Settings, why: str) -> tuple[Decision, list[str]]:
+def default_backoff(
+    context: Context, facts: Facts, settings: Settings, why: str
+) -> tuple[Decision, list[str]]:
     """What is done where an outside decider gave no usable answer: exponential, within bounds."""
-    facts = Facts.of(context, settings)
     delay_ms = _exponential(settings.base_ms, context.consecutive_failures, settings.cap_ms)
     suggested = Decision(
         decision="retry",

@@ -162,6 +162,13 @@ def test_a_decider_that_raises_hurts_nobody() -> None:
     assert "ZeroDivisionError" in asked.notes[0]
 
 
+def test_the_share_of_the_budget_is_judged_at_the_failure() -> None:
+    readings = iter([0, 0, 0, 10_000_000])
+    context = make(elapsed_wait_seconds=24)
+    asked = ask(context, answering(text()), now_ns=lambda: next(readings))
+    assert (asked.decision.decision, asked.decision.retry_after_ms) == ("retry", 400)
+
+
 words: st.SearchStrategy[Any] = st.sampled_from(
     ["retry", "escalate", "abandon", "abort", "low", "linear", "", "NaN", "400", None, True, [], {}]
 )
