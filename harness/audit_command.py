@@ -19,12 +19,14 @@ from pathlib import Path
 import click
 
 from checkers.audit import Record, as_json, as_text, audit
+from checkers.audit.markdown import as_markdown
 from checkers.audit.sarif import as_sarif
 from checkers.audit.verdict import exit_code
 from harness.audit_case import COMMANDS
 
 _WRITERS: dict[str, Callable[[Record], str]] = {
     "json": as_json,
+    "md": as_markdown,
     "sarif": as_sarif,
     "text": as_text,
 }

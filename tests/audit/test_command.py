@@ -144,3 +144,15 @@ def test_sarif_points_at_the_lines_and_keeps_exceptions_as_suppressions(tmp_path
     assert kept["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "an%20app.py"
     (note,) = json.loads(ended.stdout)["runs"][0]["invocations"][0]["toolExecutionNotifications"]
     assert "Go is not read" in note["message"]["text"]
+
+
+def test_markdown_has_all_sections_and_lets_no_name_become_markup(tmp_path: Path) -> None:
+    name = "<img src=x>|`a`_b_.py"
+    (tmp_path / name).write_text((ROOT / FAULTY).read_text())
+    said = run(".", "--format", "md", cwd=tmp_path).stdout
+    for section in ("Dimensions", "Evidence", "Findings (1)", "Required actions", "Closure rule"):
+        assert f"## {section}" in said
+    assert "<img" not in said.replace("\\<img", "")
+    rows = [line for line in said.splitlines() if line.startswith("| release")]
+    assert len(rows) == 1
+    assert rows[0].replace("\\|", "").count("|") == 6
