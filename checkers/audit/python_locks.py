@@ -209,14 +209,16 @@ def _freed(module: Module, node: ast.expr, library: Library) -> dict[str, Any]:
     function = module.function_of(node) or module.tree
     func = node.func if isinstance(node, ast.Call) else None
     receiver = func.value if isinstance(func, ast.Attribute) else None
-    frees = [
-        call
-        for call in calls_in(function, node.lineno, 1 << 30)
-        if isinstance(call.func, ast.Attribute)
-        and call.func.attr in library.releases_by
-        and receiver is not None
-        and ast.unparse(call.func.value) == ast.unparse(receiver)
-    ]
+    frees: list[ast.Call] = []
+    for call in calls_in(function, node.lineno, 1 << 30):
+        if call is node or receiver is None or not isinstance(call.func, ast.Attribute):
+            continue
+        if ast.unparse(call.func.value) != ast.unparse(receiver):
+            continue
+        if call.func.attr == "acquire" and frees:
+            break  # the section after this one
+        if call.func.attr in library.releases_by:
+            frees.append(call)
     if isinstance(receiver, ast.Name) and _returned(function, receiver.id):
         frees = []  # handed to the caller: what is freed here is a way out before that
     end = frees[-1].lineno if frees else getattr(function, "end_lineno", 1 << 30)

@@ -129,3 +129,31 @@ def healthy():
     return print("x")
 """
     assert rules(judged(tmp_path, app__py=source)) == []
+
+
+def test_a_lock_that_is_taken_twice_has_two_sections(tmp_path: Path) -> None:
+    source = """\
+from kazoo.client import KazooClient
+lock = KazooClient().Lock("/a")
+def twice():
+    lock.acquire()
+    lock.release()
+    lock.acquire()
+    print("work")
+    lock.release()
+"""
+    assert rules(judged(tmp_path, app__py=source)) == [("A-REL-1", "app.py", 6)]
+
+
+def test_a_parameter_that_is_set_again_is_no_constant(tmp_path: Path) -> None:
+    source = """\
+import uuid
+class Lock:
+    def acquire(self, token=None):
+        if token is None:
+            token = uuid.uuid1().hex
+        return self.do_acquire(token)
+    def do_acquire(self, token):
+        return self.redis.set(self.name, token, nx=True, px=1000)
+"""
+    assert rules(judged(tmp_path, app__py=source)) == []
