@@ -109,7 +109,8 @@ class ZookeeperFamily(Family):
         if seen is None:
             raise HarnessError(f"server at {host}:{port}: cons does not list a session of ours")
         there_ns = int(seen) * NS_PER_MS + NS_PER_MS // 2
-        error_ns = (after_ns - before_ns + NS_PER_MS) // 2 + NS_PER_MS // 10
+        # On a busy machine the JVM was seen to be some ms apart from what our window allows.
+        error_ns = (after_ns - before_ns + NS_PER_MS) // 2 + 6 * NS_PER_MS
         return ClockReading(there_ns - (before_ns + after_ns) // 2, error_ns)
 
     def leave_mark(self, host: str, port: int, mark: str) -> None:
