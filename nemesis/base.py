@@ -173,13 +173,7 @@ class LinkFault(BaseFault):
         another's effect would take it for its own.
         """
         links = self._links(world, targets)
-        for link in links:
-            toxics = link.toxics()
-            if toxics:
-                raise HarnessError(
-                    f"{self.kind}: link {link.name} is not clean ({describe(toxics)}); "
-                    "keep faults on one link apart in time"
-                )
+        check_clean(self.kind, links)
         return links
 
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]:
@@ -316,6 +310,17 @@ def link_clean(link: Link) -> Evidence:
         f"link {describe(toxics)}, echo {probe.outcome}",
         {"toxics": [dict(toxic) for toxic in toxics], "echo": probe.outcome},
     )
+
+
+def check_clean(kind: str, links: Iterable[Link]) -> None:
+    """HarnessError if one of them carries a toxic, or is disabled."""
+    for link in links:
+        toxics = link.toxics()
+        if toxics:
+            raise HarnessError(
+                f"{kind}: link {link.name} is not clean ({describe(toxics)}); "
+                "keep faults on one link apart in time"
+            )
 
 
 def describe(toxics: Sequence[Mapping[str, Any]]) -> str:

@@ -19,14 +19,24 @@ the usual case in life, and the default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from harness.core import limits
 from harness.core.errors import HarnessError, UserError
 from harness.core.protocols import Direction, Evidence, Link, Node, Place, World
 from harness.core.undo import Step
-from nemesis.base import BaseFault, describe, each, link_clean, merge, pick, prove
+from nemesis.base import (
+    BaseFault,
+    carries,
+    check_clean,
+    describe,
+    each,
+    link_clean,
+    merge,
+    pick,
+    prove,
+)
 from nemesis.grudges import DIRECTIONS, SHAPES, Grudge, bridge, ring, split
 from nemesis.jam import HOLD_MS
 from nemesis.params import Parameter
@@ -42,7 +52,7 @@ class Partition(BaseFault):
     acts_on = "node"
     summary = "nodes do not hear each other: one side against the rest, a ring or a bridge"
     runtimes: ClassVar[tuple[str, ...]] = ("docker",)
-    refused = {  # noqa: RUF012 - a table of the class, as in every fault
+    refused: ClassVar[Mapping[str, str]] = {
         "process": "local servers reach each other without a proxy",
         "sim": "its server is alone",
     }
@@ -86,13 +96,7 @@ class Partition(BaseFault):
     def inject(self, world: World, targets: Sequence[str]) -> None:
         cuts = self._plan(world, targets)
         links = pick(world.cluster.links, list(cuts), "link")
-        for link in links:
-            toxics = link.toxics()
-            if toxics:
-                raise HarnessError(
-                    f"{self.kind}: link {link.name} is not clean ({describe(toxics)}); "
-                    "keep faults on one link apart in time"
-                )
+        check_clean(self.kind, links)
         self._cuts = cuts
         for link in links:
             self._touched.add(link.name)
@@ -136,8 +140,7 @@ class Partition(BaseFault):
             listed = any(toxic.get("enabled") is False for toxic in toxics)
             dumb = probe.outcome in ("refused", "closed")
         else:
-            held = sorted(toxic["stream"] for toxic in toxics if toxic.get("type") == "latency")
-            listed, dumb = held == sorted(directions), probe.outcome == "silent"
+            listed, dumb = carries(link, "latency", *directions), probe.outcome == "silent"
         return Evidence(
             listed and dumb,
             f"{describe(toxics)}, echo {probe.outcome}",
