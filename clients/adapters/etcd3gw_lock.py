@@ -52,15 +52,7 @@ class Etcd3Gw:
         )
         self.attempt = common.Attempt()
         self.lengths: set[int] = set()  # that this server was seen to grant as they are
-        transaction = self.client.transaction
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            self.attempt.sent()
-            answer = transaction(*args, **kwargs)
-            self.attempt.answered()
-            return answer
-
-        self.client.transaction = noted
+        self.attempt.watch(self.client)
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         deadline = time.monotonic() + timeout_ms / 1000

@@ -134,6 +134,18 @@ class Attempt:
     def __init__(self) -> None:
         self._open = False
 
+    def watch(self, client: Any) -> None:
+        """Lets each transaction of a blocking client go through here."""
+        transaction = client.transaction
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self.sent()
+            answer = transaction(*args, **kwargs)
+            self.answered()
+            return answer
+
+        client.transaction = noted
+
     def sent(self) -> None:
         """A transaction goes out."""
         self._open = True

@@ -34,15 +34,7 @@ class SyncLock:
         self.attempt = common.Attempt()
         self.node = common.choose_node(nodes, settled.node)
         self.client = self.connect(self.node, settled)
-        transaction = self.client.transaction
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            self.attempt.sent()
-            answer = transaction(*args, **kwargs)
-            self.attempt.answered()
-            return answer
-
-        self.client.transaction = noted
+        self.attempt.watch(self.client)
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         seconds = common.whole_seconds(ttl_ms)

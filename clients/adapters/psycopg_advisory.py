@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class PsycopgAdvisory:
+class PsycopgAdvisory(common.OneSession):
     """One connection, one session, any number of locks in it."""
 
     library = "psycopg"
@@ -39,19 +39,13 @@ class PsycopgAdvisory:
 
     def __init__(self, fenced: str = "no") -> None:
         self.fenced = fenced == "yes"
-        self.connection: Any = None
         self._timeout_ms: int | None = None
 
     def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
-        self.connection = common.connect(nodes, common.read_options(options))
-        self._names = {int(node["port"]): str(node["name"]) for node in nodes}
+        self.connect(nodes, options)
         self._timeout_ms = None
         if self.fenced:
             common.make_fence(self.connection)
-
-    def granted_by(self) -> list[str]:
-        """The server that this session is with."""
-        return [self._names[self.connection.info.port]]
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         number = common.number_of(key)

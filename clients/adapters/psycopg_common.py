@@ -109,6 +109,21 @@ def connect(nodes: Sequence[Mapping[str, Any]], options: Options) -> Any:
     raise Refused(f"cannot connect: {'; '.join(failures)}")
 
 
+class OneSession:
+    """What each adapter here is: one connection, which is one session at one server."""
+
+    connection: Any = None
+
+    def connect(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
+        """Makes ``connection``; Refused for wrong options."""
+        self.connection = connect(nodes, read_options(options))
+        self._names = {int(node["port"]): str(node["name"]) for node in nodes}
+
+    def granted_by(self) -> list[str]:
+        """The server that this session is with."""
+        return [self._names[self.connection.info.port]]
+
+
 def number_of(key: str) -> int:
     """The lock's number: 64 bits of a SHA-256, as a bigint.
 

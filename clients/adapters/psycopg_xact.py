@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class PsycopgXact:
+class PsycopgXact(common.OneSession):
     """One connection, one transaction per lock."""
 
     library = "psycopg-xact"
@@ -33,17 +33,9 @@ class PsycopgXact:
     fenced = True
     ERRORS = common.ERRORS
 
-    def __init__(self) -> None:
-        self.connection: Any = None
-
     def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
-        self.connection = common.connect(nodes, common.read_options(options))
-        self._names = {int(node["port"]): str(node["name"]) for node in nodes}
+        self.connect(nodes, options)
         common.make_fence(self.connection)
-
-    def granted_by(self) -> list[str]:
-        """The server that this session is with."""
-        return [self._names[self.connection.info.port]]
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         number = common.number_of(key)
