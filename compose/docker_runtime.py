@@ -231,16 +231,18 @@ def _assemble(
     clocks: Mapping[str, SkewFile],
 ) -> DockerCluster:
     spec, engine = ports.spec, Engine.connect()
-    owner = net_of if spec.has_peers else str
+    nets = map(net_of, spec.node_names) if spec.has_peers else ()
+    proxies = {name: engine.find(project.name, name) for name in (TOXIPROXY, *nets)}
+    containers = {name: engine.find(project.name, name) for name in spec.node_names}
     nodes = {
         node.name: DockerNode(
             node.name,
             family_for(spec, node),
-            engine.find(project.name, node.name),
+            containers[node.name],
             port=ports.node(node.name),
             data=node.data,
             network=Namespace(
-                engine.find(project.name, owner(node.name)).id,
+                proxies.get(net_of(node.name), containers[node.name]).id,
                 project.env["LOCKHAVOC_TOXIPROXY_IMAGE"],
             ),
             clock=clocks.get(node.name),
@@ -254,14 +256,13 @@ def _assemble(
     facts = [node.facts() for node in nodes.values()]
     versions = {str(fact["server"]): str(fact["version"]) for fact in facts}
     versions |= {"toxiproxy": api.version(), "docker engine": engine.version()}
-    nets = map(net_of, spec.node_names) if spec.has_peers else ()
     return DockerCluster(
         spec,
         project,
         engine,
         nodes=nodes,
         links=links,
-        proxies={name: engine.find(project.name, name) for name in (TOXIPROXY, *nets)},
+        proxies=proxies,
         versions=versions,
         ledger=ledger,
         promise=promise,

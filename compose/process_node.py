@@ -18,7 +18,7 @@ from pathlib import Path
 from compose.backends.spec import LocalProgram
 from compose.families.base import Family
 from compose.process_ports import listens
-from compose.process_server import LocalServer, run_once
+from compose.process_server import LocalServer
 from compose.server_node import ServerNode
 from harness.core import limits
 from harness.core.errors import HarnessError
@@ -71,7 +71,7 @@ class ProcessNode(ServerNode):
                 os.chown(path, self._user, self._user)
         if fresh:
             for argv in self._program.prepare:
-                run_once(f"node {self.name}", argv, self._server)
+                self._server.prepare(argv)
         self._server.spawn()
 
     def await_ready(self) -> None:

@@ -17,7 +17,9 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from compose.commands import run_to_end
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import HarnessError
@@ -53,7 +55,10 @@ class LocalServer:
         user: int | None = None,
     ) -> None:
         self.name, self.argv, self.log = name, list(argv), log
-        self.user = user
+        # For subprocess: whom the process runs as.
+        self.as_user: dict[str, Any] = (
+            {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        )
         # A small environment of its own: servers have no use for secrets of the caller's.
         self.env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
         self.env |= {**(env or {}), MARK_VARIABLE: mark}
@@ -85,13 +90,23 @@ class LocalServer:
                     stderr=subprocess.STDOUT,
                     # Ctrl-C reaches the harness alone, which then takes servers down in order.
                     start_new_session=True,
-                    user=self.user,
-                    group=self.user,
-                    extra_groups=None if self.user is None else [],
+                    **self.as_user,
                 )
         except OSError as error:
             raise HarnessError(f"cannot start {self.name} ({self.argv[0]}): {error}") from error
         self._start = process_start_ticks(self._process.pid)
+
+    def prepare(self, argv: Sequence[str]) -> None:
+        """Runs a command to its end as the server would run; HarnessError with what it said."""
+        run_to_end(
+            argv,
+            f"{self.name}: {' '.join(argv)}",
+            env=self.env,
+            timeout_s=limits.NODE_READY_TIMEOUT_S,
+            lines=_LOG_LINES,
+            cwd=self.cwd,
+            **self.as_user,
+        )
 
     def await_ready(self, is_ready: Callable[[], bool], *, timeout_s: float) -> None:
         """Waits until ``is_ready``; EndedError if the process ends, HarnessError if too late.
@@ -177,30 +192,3 @@ class LocalServer:
         if code is None:
             return ""
         return f" by signal {-code}" if code < 0 else f" with exit code {code}"
-
-
-def run_once(name: str, argv: Sequence[str], like: LocalServer) -> None:
-    """Runs a command to its end in the surroundings of ``like``; HarnessError with what it said."""
-    try:
-        done = subprocess.run(
-            argv,
-            env=dict(like.env),
-            cwd=like.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=limits.NODE_READY_TIMEOUT_S,
-            check=False,
-            user=like.user,
-            group=like.user,
-            extra_groups=None if like.user is None else [],
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{name}: {' '.join(argv)}: {error}") from error
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.strip().splitlines()[-_LOG_LINES:])
-        raise HarnessError(
-            f"{name}: {' '.join(argv)} failed with exit code {done.returncode}:\n{tail}"
-        )

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from compose.binary import Binary
+from compose.commands import run_to_end
 from harness.core import limits
 from harness.core.errors import HarnessError, LockhavocError, RefusedError
 
@@ -245,22 +246,8 @@ def _go_from_wheel(work: Path) -> Path:
 
 
 def _run(argv: list[str], env: dict[str, str], what: str) -> None:
-    try:
-        done = subprocess.run(
-            argv,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=limits.IMAGE_BUILD_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"{what}: {error}") from error
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.strip().splitlines()[-_LOG_LINES:])
-        raise HarnessError(f"{what} failed with exit code {done.returncode}:\n{tail}")
+    timeout_s = limits.IMAGE_BUILD_TIMEOUT_S
+    run_to_end(argv, what, env=env, timeout_s=timeout_s, lines=_LOG_LINES)
 
 
 def _say(line: str) -> None:
