@@ -11,16 +11,13 @@ from typing import Any
 
 import pytest
 
-from compose.docker_runtime import DockerRuntime
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
 from harness.core.protocols import Cluster, Link, session_name
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import DiskLedger
 from tests.nemesis.conformance import make
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.worlds import TestWorld, containers_world, mend
 
 ELSEWHERE = ("partition",)  # has a file of its own: test_partition_docker.py
 AIMS = {"worker": "worker:0", "node": "primary", "link": "worker:1"}
@@ -29,33 +26,13 @@ AIMS = {"worker": "worker:0", "node": "primary", "link": "worker:1"}
 @contextmanager
 def world_of(backend: str, factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
     """The backend in containers under the clock shim, with two idle workers."""
-    runtime = DockerRuntime()
-    reason = runtime.can(backend)
-    if reason:
-        pytest.skip(reason)
-    runtime.clock_shim = None if build.why_not() else build.ensure()
-    folder = factory.mktemp(backend)
-    ledger = DiskLedger(folder / "ledger.jsonl")
-    cluster = runtime.up(backend, {}, workers=2, run_dir=folder, ledger=ledger)
-    try:
-        with worker_processes(folder, 2) as workers:
-            yield TestWorld(cluster, workers, runtime="docker", backend=backend)
-    finally:
-        cluster.down()
+    with containers_world(backend, factory.mktemp(backend), clocks=True) as world:
+        yield world
 
 
 def put_in_order(world: TestWorld) -> None:
     """Whatever a test left: links clean, servers up, one primary and a standby that streams."""
-    for worker in world.workers:
-        worker.resume()
-        worker.start()
-    for link in world.cluster.links:
-        link.clear()
-    for node in world.cluster.nodes.values():
-        if node.status().state == "paused":
-            node.resume()
-        if node.status().state == "dead":
-            node.start()
+    mend(world)
     assert wait_until(lambda: is_whole(world.cluster), timeout_s=20)
 
 

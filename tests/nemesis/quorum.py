@@ -3,59 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from compose.docker_runtime import DockerRuntime
 from compose.registry import family_for
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
 from harness.core.protocols import Skewable
 from harness.registries import BACKENDS
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import DiskLedger
 from tests.nemesis.conformance import make
-from tests.nemesis.worlds import TestWorld, worker_processes
-
-
-@contextmanager
-def quorum_world(
-    backend: str, folder: Path, *, workers: int = 2, clocks: bool = False
-) -> Iterator[TestWorld]:
-    """The backend in containers; clocks: its servers run under the clock shim, if there is one."""
-    runtime = DockerRuntime()
-    reason = runtime.can(backend)
-    if reason:
-        pytest.skip(reason)
-    if clocks and not build.why_not():
-        runtime.clock_shim = build.ensure()
-    ledger = DiskLedger(folder / "ledger.jsonl")
-    cluster = runtime.up(backend, {}, workers=workers, run_dir=folder, ledger=ledger)
-    try:
-        with worker_processes(folder, workers) as handles:
-            yield TestWorld(cluster, handles, runtime="docker", backend=backend)
-    finally:
-        cluster.down()
+from tests.nemesis.worlds import TestWorld, mend
 
 
 def put_right(world: TestWorld) -> None:
     """Whatever a test left: links clean, servers up, a leader that takes writes."""
-    for worker in world.workers:
-        worker.resume()
-        worker.start()
-    for link in world.cluster.links:
-        link.clear()
+    mend(world)
     for node in world.cluster.nodes.values():
-        if node.status().state == "paused":
-            node.resume()
-        if node.status().state == "dead":
-            node.start()
         if isinstance(node, Skewable):
             with suppress(HarnessError):  # started without the shim
                 node.set_clock(offset_ns=0, rate_ppm=0)

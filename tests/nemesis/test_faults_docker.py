@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from harness.core import limits
-from nemesis.clockshim import build
-from tests.compose.local import DiskLedger, undo_elsewhere
+from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import (
     LASTS,
     assert_all_well,
@@ -20,7 +19,7 @@ from tests.nemesis.conformance import (
     put_right,
     targets_of,
 )
-from tests.nemesis.worlds import TestWorld, connected, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -34,26 +33,9 @@ HERE = [v for v in possible_variants(*PLACE) if not v[0].startswith("worker")]
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestWorld]:
-    backend = str(request.param)
-    runtime_module = pytest.importorskip("compose.docker_runtime")
-    runtime = runtime_module.DockerRuntime()
-    reason = runtime.can(backend)
-    if reason:
-        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("docker")
-    runtime.clock_shim = None if build.why_not() else build.ensure()
-    cluster = runtime.up(
-        backend,
-        {},
-        workers=2,
-        run_dir=folder,
-        ledger=DiskLedger(folder / "ledger.jsonl"),
-    )
-    try:
-        with worker_processes(folder, 2) as workers:
-            yield TestWorld(cluster, workers, runtime="docker", backend=backend)
-    finally:
-        cluster.down()
+    with containers_world(str(request.param), folder, clocks=True) as here:
+        yield here
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import LASTS, make, possible, possible_variants
-from tests.nemesis.quorum import put_right, quorum_world, shows_and_heals, targets_of
-from tests.nemesis.worlds import TestWorld
+from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
+from tests.nemesis.worlds import TestWorld, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -34,7 +34,7 @@ BETWEEN = [
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    with quorum_world("etcd3", tmp_path_factory.mktemp("etcd3")) as made:
+    with containers_world("etcd3", tmp_path_factory.mktemp("etcd3")) as made:
         yield made
 
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from compose.docker_runtime import DockerRuntime
-from harness.core.protocols import Cluster
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import DiskLedger, cluster_up, need, undo_elsewhere
+from tests.compose.local import cluster_up, need, undo_elsewhere
 from tests.nemesis.conformance import LASTS, assert_all_well, make, possible, put_right
-from tests.nemesis.worlds import TestWorld, connected, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, containers_world, worker_processes
 
 pytestmark = pytest.mark.live
 
@@ -28,36 +24,24 @@ ON_NODES = [n for n in possible(FAULTS, *HERE) if FAULTS.load(n).acts_on == "nod
 DOWN = ("node-kill", "node-pause")  # while they last, the server does not answer
 
 
-@contextmanager
-def up(runtime: str, folder: Path) -> Iterator[Cluster]:
-    if runtime == "process":
-        need("redlock5")
-        shim = None if build.why_not() else build.ensure()
-        with cluster_up(folder, "redlock5", workers=2, clock_shim=shim) as local:
-            yield local
-        return
-    containers = DockerRuntime()
-    containers.clock_shim = None if build.why_not() else build.ensure()
-    reason = containers.can("redlock5")
-    if reason:
-        pytest.skip(reason)
-    ledger = DiskLedger(folder / "ledger.jsonl")
-    cluster = containers.up("redlock5", {}, workers=2, run_dir=folder, ledger=ledger)
-    try:
-        yield cluster
-    finally:
-        cluster.down()
-
-
 @pytest.fixture(
     scope="module", params=["process", pytest.param("docker", marks=pytest.mark.docker)]
 )
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestWorld]:
-    runtime, folder = str(request.param), tmp_path_factory.mktemp("redlock5")
-    with up(runtime, folder) as cluster, worker_processes(folder, 2) as workers:
-        yield TestWorld(cluster, workers, runtime=runtime, backend="redlock5")
+    folder = tmp_path_factory.mktemp("redlock5")
+    if request.param == "docker":
+        with containers_world("redlock5", folder, clocks=True) as here:
+            yield here
+        return
+    need("redlock5")
+    shim = None if build.why_not() else build.ensure()
+    with (
+        cluster_up(folder, "redlock5", workers=2, clock_shim=shim) as cluster,
+        worker_processes(folder, 2) as workers,
+    ):
+        yield TestWorld(cluster, workers, backend="redlock5")
 
 
 @pytest.fixture

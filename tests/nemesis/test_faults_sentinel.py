@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from compose.backends.redis_sentinel import SERVERS, formed
-from compose.docker_runtime import DockerRuntime
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
 from harness.core.protocols import Cluster, Commandable, Node, Skewable
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import DiskLedger, cluster_up, need, undo_elsewhere
+from tests.compose.local import cluster_up, need, undo_elsewhere
 from tests.nemesis.conformance import (
     CLOCKS,
     CONFIGS,
@@ -32,7 +31,7 @@ from tests.nemesis.conformance import (
     possible,
     possible_variants,
 )
-from tests.nemesis.worlds import TestWorld, connected, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, containers_world, mend, worker_processes
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -55,19 +54,9 @@ BETWEEN = [v for v in VARIANTS if getattr(FAULTS.load(v[0]), "between_nodes", Fa
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    runtime = DockerRuntime()
-    reason = runtime.can("redis-sentinel")
-    if reason:
-        pytest.skip(reason)
-    runtime.clock_shim = None if build.why_not() else build.ensure()
     folder = tmp_path_factory.mktemp("sentinel")
-    ledger = DiskLedger(folder / "ledger.jsonl")
-    cluster = runtime.up("redis-sentinel", {}, workers=2, run_dir=folder, ledger=ledger)
-    try:
-        with worker_processes(folder, 2) as workers:
-            yield TestWorld(cluster, workers, runtime="docker", backend="redis-sentinel")
-    finally:
-        cluster.down()
+    with containers_world("redis-sentinel", folder, clocks=True) as here:
+        yield here
 
 
 @pytest.fixture(autouse=True)
@@ -79,16 +68,8 @@ def well(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def put_right(world: TestWorld) -> None:
     """Whatever a test left: links clean, servers up, all of them under one primary."""
-    for worker in world.workers:
-        worker.resume()
-        worker.start()
-    for link in world.cluster.links:
-        link.clear()
+    mend(world)
     for node in world.cluster.nodes.values():
-        if node.status().state == "paused":
-            node.resume()
-        if node.status().state == "dead":
-            node.start()
         if isinstance(node, Skewable):
             with suppress(HarnessError):  # started without the shim
                 node.set_clock(offset_ns=0, rate_ppm=0)

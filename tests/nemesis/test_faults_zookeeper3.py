@@ -20,8 +20,8 @@ from nemesis.targets import resolve
 from tests.clients.workers import WorkerUnderTest, worker
 from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import LASTS, make, possible, possible_variants
-from tests.nemesis.quorum import put_right, quorum_world, shows_and_heals, targets_of
-from tests.nemesis.worlds import TestWorld
+from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
+from tests.nemesis.worlds import TestWorld, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -40,7 +40,7 @@ BETWEEN = [
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
     folder = tmp_path_factory.mktemp("zookeeper3")
-    with quorum_world("zookeeper3", folder, clocks=True) as made:
+    with containers_world("zookeeper3", folder, clocks=True) as made:
         yield made
 
 

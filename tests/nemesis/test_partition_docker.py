@@ -15,9 +15,9 @@ from harness.core import limits
 from harness.core.errors import HarnessError
 from harness.registries import has_peers
 from nemesis.targets import resolve
-from tests.compose.local import DiskLedger, undo_elsewhere
+from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import make
-from tests.nemesis.worlds import FixedView, TestWorld, worker_processes
+from tests.nemesis.worlds import FixedView, TestWorld, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -40,20 +40,10 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestWorld]:
-    backend = str(request.param)
-    runtime = pytest.importorskip("compose.docker_runtime").DockerRuntime()
-    reason = runtime.can(backend)
-    if reason:
-        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("partition")
-    ledger = DiskLedger(folder / "ledger.jsonl")
-    cluster = runtime.up(backend, {}, workers=2, run_dir=folder, ledger=ledger)
-    try:
-        with worker_processes(folder, 2) as workers:
-            view = FixedView(holding=[1])
-            yield TestWorld(cluster, workers, view=view, runtime="docker", backend=backend)
-    finally:
-        cluster.down()
+    view = FixedView(holding=[1])
+    with containers_world(str(request.param), folder, view=view) as here:
+        yield here
 
 
 @pytest.fixture

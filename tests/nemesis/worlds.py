@@ -6,11 +6,14 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from clients.sim.connection import SimConn
 from clients.sim.network import SimLink
@@ -22,7 +25,7 @@ from harness.core.undo import catches_signal, kill_marked_step, perform
 from harness.registries import has_peers
 from harness.workers import ProcessPool, ProcessWorker
 from nemesis.clockshim import build
-from tests.compose.local import cluster_up, need
+from tests.compose.local import DiskLedger, cluster_up, need
 
 # Stands for a client: waits for input for ever.  Faults on workers look at the process alone.
 IDLE = [
@@ -66,6 +69,51 @@ class TestWorld:
     @property
     def peers(self) -> bool:
         return has_peers(self.backend)
+
+
+@contextmanager
+def containers_world(
+    backend: str,
+    folder: Path,
+    *,
+    workers: int = 2,
+    clocks: bool = False,
+    options: Mapping[str, Any] | None = None,
+    view: View | None = None,
+) -> Iterator[TestWorld]:
+    """The backend in containers with idle workers; skips, with the reason, where it cannot be.
+
+    clocks: its servers run under the clock shim, if there is one.
+    """
+    runtime = pytest.importorskip("compose.docker_runtime").DockerRuntime()
+    reason = runtime.can(backend)
+    if reason:
+        pytest.skip(reason)
+    if clocks and not build.why_not():
+        runtime.clock_shim = build.ensure()
+    ledger = DiskLedger(folder / "ledger.jsonl")
+    cluster = runtime.up(backend, options or {}, workers=workers, run_dir=folder, ledger=ledger)
+    try:
+        with worker_processes(folder, workers) as handles:
+            yield TestWorld(
+                cluster, handles, view=view or FixedView(), runtime="docker", backend=backend
+            )
+    finally:
+        cluster.down()
+
+
+def mend(world: TestWorld) -> None:
+    """Whatever a test left: workers and servers run, links are clean."""
+    for worker in world.workers:
+        worker.resume()
+        worker.start()
+    for link in world.cluster.links:
+        link.clear()
+    for node in world.cluster.nodes.values():
+        if node.status().state == "paused":
+            node.resume()
+        if node.status().state == "dead":
+            node.start()
 
 
 @contextmanager
