@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from compose.backends.spec import BackendSpec
 from compose.waiting import wait_until
@@ -20,11 +22,9 @@ def find_primary(spec: BackendSpec, nodes: Mapping[str, Node]) -> str:
         return spec.ask_primary(nodes)
     claims: list[tuple[int, str]] = []
     answers = []
-    for name, node in nodes.items():
-        try:
-            facts = node.facts()
-        except HarnessError as error:
-            answers.append(f"{name}: {error}")
+    for name, facts in facts_of(nodes).items():
+        if isinstance(facts, HarnessError):
+            answers.append(f"{name}: {facts}")
             continue
         if facts["role"] == "primary":
             claims.append((int(facts.get("term", 0)), name))
@@ -33,6 +33,20 @@ def find_primary(spec: BackendSpec, nodes: Mapping[str, Node]) -> str:
         raise HarnessError(f"no node is a primary now ({'; '.join(answers)})")
     highest = max(term for term, _ in claims)
     return next(name for term, name in claims if term == highest)
+
+
+def facts_of(nodes: Mapping[str, Node]) -> dict[str, Mapping[str, Any] | HarnessError]:
+    """What each node says of itself, or why it says nothing; asked side by side, since whoever
+    looks for a primary waits for the answer, and a dead node takes its full time."""
+
+    def ask(node: Node) -> Mapping[str, Any] | HarnessError:
+        try:
+            return node.facts()
+        except HarnessError as error:
+            return error
+
+    with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
+        return dict(zip(nodes, pool.map(ask, nodes.values()), strict=True))
 
 
 def await_formed(spec: BackendSpec, nodes: Mapping[str, Node]) -> None:

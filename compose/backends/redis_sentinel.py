@@ -38,6 +38,7 @@ from compose.backends.spec import (
     Option,
 )
 from compose.families.sentinel import SERVICE
+from compose.primary import facts_of
 from harness.core.errors import HarnessError
 from harness.core.protocols import Node
 
@@ -154,11 +155,9 @@ def ask_primary(nodes: Mapping[str, Node]) -> str:
     """
     told: list[tuple[int, str]] = []
     silent = []
-    for name in SENTINELS:
-        try:
-            facts = nodes[name].facts()
-        except HarnessError as error:
-            silent.append(f"{name}: {error}")
+    for name, facts in facts_of({name: nodes[name] for name in SENTINELS}).items():
+        if isinstance(facts, HarnessError):
+            silent.append(f"{name}: {facts}")
             continue
         told.append((int(facts["term"]), _named(facts, nodes)))
     if not told:

@@ -134,7 +134,7 @@ def short(text: object) -> str:
     return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
 
 
-def ms(time_ns: int) -> float:
+def to_ms(time_ns: int) -> float:
     return time_ns / 1e6
 
 
@@ -241,8 +241,8 @@ def _fault(fault: FaultWindow, end_ns: int) -> dict[str, Any]:
         "kind": short(fault.kind),
         "targets": [short(target) for target in fault.targets],
         "when": short(fault.when),
-        "start": ms(fault.start_ns),
-        "end": ms(end_ns if fault.end_ns is None else fault.end_ns),
+        "start": to_ms(fault.start_ns),
+        "end": to_ms(end_ns if fault.end_ns is None else fault.end_ns),
         "bit": fault.bit,
         "healed": fault.healed,
         "says": safe(fault.says)[:400],
@@ -287,8 +287,8 @@ def _mark(mark: Mark, row_of: RowOf) -> dict[str, Any]:
         "checker": short(mark.result.checker),
         "kind": short(anomaly.kind),
         "side": "" if anomaly.side is None else str(anomaly.side),
-        "start": ms(mark.start_ns),
-        "end": ms(mark.end_ns),
+        "start": to_ms(mark.start_ns),
+        "end": to_ms(mark.end_ns),
         "rows": sorted({row_of(op.invoke.process) for op in mark.ops}),
         "says": safe(anomaly.says)[:600],
         "placed": bool(mark.ops),
@@ -298,14 +298,14 @@ def _mark(mark: Mark, row_of: RowOf) -> dict[str, Any]:
 def _overlap(clash: Overlap, row_of: RowOf, keys: Names) -> list[Any]:
     rows = [row_of(clash.first.process), row_of(clash.second.process)]
     kind = 1 if clash.kind == "lease" else 0
-    return [ms(clash.start_ns), ms(clash.end_ns), *rows, keys(clash.first.key), kind]
+    return [to_ms(clash.start_ns), to_ms(clash.end_ns), *rows, keys(clash.first.key), kind]
 
 
 def _focus(told: Sequence[Mark], faults: Sequence[FaultWindow], end_ns: int) -> list[float]:
     """What the page shows first: the worst anomaly with the fault around it, or everything."""
     placed = [mark for mark in told if mark.ops]
     if not placed:
-        return [0.0, ms(end_ns)]
+        return [0.0, to_ms(end_ns)]
     start, end = placed[0].start_ns, placed[0].end_ns
     for fault in faults:
         over = end_ns if fault.end_ns is None else fault.end_ns
@@ -313,7 +313,7 @@ def _focus(told: Sequence[Mark], faults: Sequence[FaultWindow], end_ns: int) -> 
             start, end = min(start, fault.start_ns), max(end, min(over, end + (end - start)))
     margin = max((end - start) // 6, 1000)
     start, end = max(0, start - margin), min(end_ns, end + margin)
-    return [0.0, ms(end_ns)] if end - start > 0.6 * end_ns else [ms(start), ms(end)]
+    return [0.0, to_ms(end_ns)] if end - start > 0.6 * end_ns else [to_ms(start), to_ms(end)]
 
 
 def _details(intervals: Sequence[Interval], told: Sequence[Mark]) -> tuple[Block, str]:
@@ -353,4 +353,4 @@ def _details(intervals: Sequence[Interval], told: Sequence[Mark]) -> tuple[Block
     return columns.pack(packed), columns.squeeze(msgspec.json.encode(tables))
 
 
-__all__ = ["STALE", "Timeline", "is_worker", "ms", "node_of", "short", "timeline"]
+__all__ = ["STALE", "Timeline", "is_worker", "node_of", "short", "timeline", "to_ms"]
