@@ -87,13 +87,19 @@ class BaseFault(ABC):
         """Those that this fault laid hands on."""
         return [thing for thing in things if thing.name in self._touched]
 
-    def _prove(self, world: World, things: Sequence[T], look: Callable[[T], Evidence]) -> Evidence:
+    def _prove(
+        self,
+        world: World,
+        things: Sequence[T],
+        look: Callable[[T], Evidence],
+        timeout_ms: int = limits.EVIDENCE_TIMEOUT_MS,
+    ) -> Evidence:
         """``prove`` that the fault bit; what it never touched is no proof, whatever it shows."""
 
         def own(thing: T) -> Evidence:
             return look(thing) if thing.name in self._touched else Evidence(False, "not injected")
 
-        return prove(world, things, own, limits.EVIDENCE_TIMEOUT_MS, alone=self.alone)
+        return prove(world, things, own, timeout_ms, alone=self.alone)
 
     @abstractmethod
     def undo(self, world: World, targets: Sequence[str]) -> Sequence[Step]: ...

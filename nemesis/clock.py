@@ -37,7 +37,8 @@ from nemesis.base import MachineFault, each, node_answers, pick, prove
 from nemesis.clockshim import build
 from nemesis.params import Parameter
 
-LOOSE_NS = 2 * NS_PER_MS  # beyond the error of a reading: the moment at which it was set
+LOOSE_NS = 2 * NS_PER_MS  # beyond the error of a reading
+SHOWS_MS = 60  # a slow drift gets time to come to this: the readings of ZooKeeper are loose
 PPM = 1_000_000
 Machine = Node | WorkerHandle
 M = TypeVar("M", Node, WorkerHandle)
@@ -61,7 +62,7 @@ class ClockFault(MachineFault):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        self._set_ns: dict[str, int] = {}
+        self._set_ns: dict[str, tuple[int, int]] = {}  # between which moments it was set
 
     def can(self, place: Place) -> str | None:
         if place.runtime == "sim":
@@ -93,21 +94,29 @@ class ClockFault(MachineFault):
         offset_ns, rate_ppm = self._wanted()
         for machine in self._machines(world, targets):
             self._remember(machine)
+            before_ns = world.clock.now()
             skewable(machine).set_clock(offset_ns=offset_ns, rate_ppm=rate_ppm)
-            self._set_ns[machine.name] = world.clock.now()
+            self._set_ns[machine.name] = before_ns, world.clock.now()
 
     def evidence(self, world: World, targets: Sequence[str]) -> Evidence:
         def off(machine: Machine) -> Evidence:
             return self._off(world, machine)
 
-        return self._prove(world, self._machines(world, targets), off)
+        rate_ppm = abs(self._wanted()[1])
+        drift_ms = SHOWS_MS * PPM // rate_ppm if rate_ppm else 0
+        machines = self._machines(world, targets)
+        return self._prove(world, machines, off, limits.EVIDENCE_TIMEOUT_MS + drift_ms)
 
     def _off(self, world: World, machine: Machine) -> Evidence:
         """It says what it was told to say, and that cannot be taken for the true time."""
+        offset_ns, rate_ppm = self._wanted()
+        set_early_ns, set_late_ns = self._set_ns[machine.name]
         before_ns = world.clock.now()
         seen = skewable(machine).clock_reading()
-        early_ns, late_ns = self._told(machine, before_ns), self._told(machine, world.clock.now())
-        # It was read at some moment between the two, and told something between those.
+        after_ns = world.clock.now()
+        # It was set at some moment and read at some moment, so what it should say has bounds too.
+        early_ns = offset_ns + (before_ns - set_late_ns) * rate_ppm // PPM
+        late_ns = offset_ns + (after_ns - set_early_ns) * rate_ppm // PPM
         wanted_ns = (early_ns + late_ns) // 2
         loose_ns = seen.error_ns + LOOSE_NS + abs(late_ns - early_ns) // 2
         fits = abs(seen.offset_ns - wanted_ns) <= loose_ns and abs(wanted_ns) >= 3 * loose_ns
@@ -117,11 +126,6 @@ class ClockFault(MachineFault):
             {"offset_ns": seen.offset_ns, "wanted_ns": wanted_ns, "error_ns": seen.error_ns}
             | ({} if seen.reads is None else {"reads": seen.reads}),
         )
-
-    def _told(self, machine: Machine, now_ns: int) -> int:
-        """What its clock was told to be off by, at one moment of the world."""
-        offset_ns, rate_ppm = self._wanted()
-        return offset_ns + (now_ns - self._set_ns[machine.name]) * rate_ppm // PPM
 
     def heal(self, world: World, targets: Sequence[str]) -> None:
         def put_right(machine: Machine) -> None:
