@@ -176,8 +176,15 @@ def requeue_command(lock_name: str | None, letters: Path) -> int:
 @click.option("--seeds", type=click.IntRange(1, 1_000), default=20, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
 @click.option("--waiters", type=click.IntRange(1, 2_000), default=100, show_default=True)
+@click.option(
+    "--floor-ms",
+    type=click.IntRange(1, 1_000),
+    default=50,
+    show_default=True,
+    help="The rules ask no more often than this.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def bench_command(seeds: int, seed: int, waiters: int, as_json: bool) -> int:
+def bench_command(seeds: int, seed: int, waiters: int, floor_ms: int, as_json: bool) -> int:
     """Compares the rules with the usual back-off policies on one contended lock, in virtual time.
 
     The lock's service restarts in the middle.  The table is the mean over all seeds.
@@ -188,7 +195,7 @@ def bench_command(seeds: int, seed: int, waiters: int, as_json: bool) -> int:
     """
     from clients.retry.bench import Setup, as_markdown, compare, decisions_per_second
 
-    found = compare(Setup(waiters=waiters), seeds, seed)
+    found = compare(Setup(waiters=waiters, floor_ms=floor_ms), seeds, seed)
     found["decisions_per_second"] = round(decisions_per_second())
     if as_json:
         click.echo(json.dumps(found))

@@ -6,7 +6,9 @@ The service is a lock with a lease: one holder, a TTL, holds of random length, a
 milliseconds, and a restart in the middle during which every call is refused; what was held stays
 held, and a release that meets the restart is lost, so the lease has to end.  All policies meet the
 same arrivals, holds and answer times of a seed.  Clients of the rules see what a service with a
-queue can tell: holder, age of its lease, own place.  ``rules, no queue`` sees neither.
+queue can tell: holder, age of its lease, own place.  ``rules, notices`` is also told when it is
+its turn, as a watch or a message would (``loop``'s ``notice``); a notice that meets the restart
+is lost.  ``rules, no queue`` sees and hears nothing.
 
 Traps: nobody who gave up is in the waits, so look at ``granted`` first.  An escalation counts as
 wrong here always: every waiter could have been served within its budget.
@@ -21,13 +23,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from clients.retry.facts import DEFAULTS, Settings
 from clients.retry.model import Context, context_from
 from clients.retry.monitor import jain, quantile
 from clients.retry.policies import POLICIES
 from clients.retry.rules import decide
 from harness.core.rng import stream
 
-BY_RULES = ("rules", "rules, no queue")
+QUEUED = ("rules, notices", "rules")  # these stand in the service's queue
+BY_RULES = (*QUEUED, "rules, no queue")
 NAMES = (*BY_RULES, *POLICIES)
 
 
@@ -43,6 +47,7 @@ class Setup:
     restart_at_ms: int = 8_000
     restart_ms: int = 1_500
     budget_ms: int = 120_000
+    floor_ms: int = DEFAULTS.floor_ms  # that the rules keep to
 
 
 @dataclass
@@ -56,6 +61,8 @@ class Waiter:
     failures: int = 0
     reasons: set[str] = field(default_factory=set)
     previous_ms: int = 0
+    tried_ms: float = 0.0
+    next_ms: float = 0.0  # when its next call reaches the service
     granted_ms: float | None = None
     gave_up: bool = False
 
@@ -93,31 +100,81 @@ class Service:
         return ""
 
 
-def run(setup: Setup, policy: str, seed: int) -> dict[str, Any]:
-    """Figures of one policy under one seed."""
-    service, waiters = Service(setup), list(_waiters(setup, seed))
-    answers = stream(seed, "bench/answers")
-    # Keyed by when the call reaches the service, so that it sees calls in order.
-    events = [(w.arrives_ms + answers.uniform(*setup.answer_ms), n) for n, w in enumerate(waiters)]
-    heapq.heapify(events)
-    while events:
-        now_ms, number = heapq.heappop(events)
-        waiter = waiters[number]
-        refused = service.attempt(waiter, now_ms, in_order=policy == "rules")
+class Run:
+    """One policy under one seed."""
+
+    def __init__(self, setup: Setup, policy: str, seed: int) -> None:
+        self.setup, self.policy, self.seed = setup, policy, seed
+        self.settings = Settings(floor_ms=setup.floor_ms)
+        self.service, self.waiters = Service(setup), list(_waiters(setup, seed))
+        self.answers = stream(seed, "bench/answers")
+        # Keyed by when the call reaches the service, so that it sees calls in order.
+        self.events: list[tuple[float, int]] = []
+        for number, waiter in enumerate(self.waiters):
+            self._at(number, waiter.arrives_ms)
+
+    def figures(self) -> dict[str, Any]:
+        """Runs to the end."""
+        while self.events:
+            now_ms, number = heapq.heappop(self.events)
+            if number == NOTICE:
+                self._notice(now_ms)
+            elif self.waiters[number].next_ms == now_ms:  # else a notice has put it forward
+                self._attempt(number, now_ms)
+        return _figures(self.waiters, self.service)
+
+    def _at(self, number: int, sent_ms: float) -> None:
+        reaches_ms = sent_ms + self.answers.uniform(*self.setup.answer_ms)
+        self.waiters[number].next_ms = reaches_ms
+        heapq.heappush(self.events, (reaches_ms, number))
+
+    def _attempt(self, number: int, now_ms: float) -> None:
+        setup, service, waiter = self.setup, self.service, self.waiters[number]
+        waiter.tried_ms = now_ms
+        refused = service.attempt(waiter, now_ms, in_order=self.policy in QUEUED)
         if not refused:
             waiter.granted_ms = now_ms
-            continue
+            release_ms = now_ms + waiter.hold_ms
+            if self.policy == "rules, notices" and not service.down(release_ms):
+                heapq.heappush(self.events, (release_ms, NOTICE))
+            return
         waiter.failures += 1
         waiter.reasons.add(refused)
-        delay_ms = _delay_ms(setup, service, waiter, policy, refused, now_ms, seed)
+        delay_ms = self._delay_ms(waiter, refused, now_ms)
         if delay_ms is None or now_ms + delay_ms > waiter.arrives_ms + setup.budget_ms:
             waiter.gave_up = True
             if waiter in service.queue:
                 service.queue.remove(waiter)
-            continue
+            return
         waiter.previous_ms = delay_ms
-        heapq.heappush(events, (now_ms + delay_ms + answers.uniform(*setup.answer_ms), number))
-    return _figures(waiters, service)
+        self._at(number, now_ms + delay_ms)
+
+    def _notice(self, now_ms: float) -> None:
+        """The lock was released: the first in the queue hears of it, and keeps to the floor."""
+        if not self.service.queue:
+            return
+        waiter = self.service.queue[0]
+        heard_ms = now_ms + self.answers.uniform(*self.setup.answer_ms)
+        sent_ms = max(heard_ms, waiter.tried_ms + self.settings.floor_ms)
+        if sent_ms < waiter.next_ms:
+            self._at(int(waiter.name[1:]), sent_ms)
+
+    def _delay_ms(self, waiter: Waiter, refused: str, now_ms: float) -> int | None:
+        if self.policy not in BY_RULES:
+            return POLICIES[self.policy](waiter.rng, waiter.failures, waiter.previous_ms)
+        context = _context(
+            self.setup, self.service, waiter, refused, now_ms, self.seed,
+            queue=self.policy in QUEUED, notices=self.policy == "rules, notices",
+        )  # fmt: skip
+        return decide(context, self.settings).retry_after_ms
+
+
+NOTICE = -1  # in place of a waiter's number: word that the lock was released
+
+
+def run(setup: Setup, policy: str, seed: int) -> dict[str, Any]:
+    """Figures of one policy under one seed."""
+    return Run(setup, policy, seed).figures()
 
 
 def _waiters(setup: Setup, seed: int) -> Iterator[Waiter]:
@@ -131,22 +188,6 @@ def _waiters(setup: Setup, seed: int) -> Iterator[Waiter]:
         )
 
 
-def _delay_ms(
-    setup: Setup,
-    service: Service,
-    waiter: Waiter,
-    policy: str,
-    refused: str,
-    now_ms: float,
-    seed: int,
-) -> int | None:
-    if policy not in BY_RULES:
-        return POLICIES[policy](waiter.rng, waiter.failures, waiter.previous_ms)
-    queue = policy == "rules"
-    context = _context(setup, service, waiter, refused, now_ms, seed, queue=queue)
-    return decide(context).retry_after_ms
-
-
 def _context(
     setup: Setup,
     service: Service,
@@ -156,6 +197,7 @@ def _context(
     seed: int,
     *,
     queue: bool,
+    notices: bool = False,
 ) -> Context:
     data: dict[str, Any] = {
         "lock_name": "bench",
@@ -179,6 +221,7 @@ def _context(
         data["holder_acquired_ago_seconds"] = (now_ms - service.since_ms) / 1000
         data["queue_position"] = service.queue.index(waiter) + 1
         data["observed_hold_seconds"] = sum(setup.hold_ms) / 2000
+        data["release_notice"] = notices
     return context_from(data)
 
 

@@ -13,7 +13,7 @@ from clients.retry.facts import Facts, Settings
 from clients.retry.failures import CURELESS, Kind
 from clients.retry.model import Context, Decision, Risk
 
-EARLY_SHARE = 0.8  # of the time that those in front are expected to take
+EARLY_SHARE = 0.9  # of the time that those in front are expected to take
 RULE = "rule {number} ({name}): {facts}"
 
 

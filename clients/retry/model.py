@@ -144,6 +144,9 @@ class Context(_Strict):
     monotonic_seconds: Seconds | None = Field(None, description="clock reading at the failure")
     latency_floor_ms: Seconds | None = Field(None, description="fastest answer observed")
     observed_hold_seconds: Seconds | None = Field(None, description="how long holders usually hold")
+    release_notice: bool | None = Field(
+        None, description="the requester is told when it is its turn; word may be lost"
+    )
     max_retries: Count | None = Field(None, description="hard, as the wait budget")
     history: list[Earlier] | None = Field(None, description="earlier decisions, oldest first")
     seed: Count | None = Field(None, description="of all randomness in the decision; default 0")

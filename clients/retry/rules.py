@@ -124,6 +124,9 @@ def _choice(context: Context, facts: Facts, settings: Settings) -> _Choice:
         place_ms = step_ms(context, facts, settings)
         says = f"place {facts.place} in a FIFO queue, {place_ms} ms a place"
         delay_ms = fifo_delay_ms(context, facts, settings)
+        if context.release_notice:
+            delay_ms += _safety_net_ms(facts, settings, place_ms, drift_ms)
+            says += ", word of the release comes or the lease ends"
         if special is None:
             return _Choice(2, "FIFO", says, delay_ms, "linear")
         delay_ms = max(delay_ms, special.delay_ms)
@@ -156,6 +159,17 @@ def _choice(context: Context, facts: Facts, settings: Settings) -> _Choice:
     delay_ms = _decorrelated(context, base_ms, cap_ms)
     says = f"failure {context.consecutive_failures} ({facts.kind}), {facts.left_ms} ms are left"
     return _Choice(6, "back-off", says, delay_ms, "decorrelated-jitter")
+
+
+def _safety_net_ms(facts: Facts, settings: Settings, place_ms: int, drift_ms: int) -> int:
+    """Who is told of its turn asks by itself only in case that word was lost.
+
+    To ask shortly before would be worse than needless: word that comes within the floor after an
+    attempt has to wait.  No longer than to the end of the lease, when a lost release is over.
+    """
+    if facts.lease_left_ms is None:
+        return place_ms
+    return min(settings.cap_ms, max(0, facts.lease_left_ms) + drift_ms)
 
 
 def _unknown(context: Context, facts: Facts, settings: Settings, drift_ms: int) -> _Choice | None:

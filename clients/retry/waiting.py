@@ -7,15 +7,15 @@ returns the time to sleep in ns or raises ``Escalated`` or ``Abandoned``.
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clients.retry.facts import Facts
+from clients.retry.facts import DEFAULTS, Facts, Settings
 from clients.retry.failures import Kind, kind_of
 from clients.retry.gate import Asked
+from clients.retry.halts import Board, Halts
 from clients.retry.libraries import HELD, Failure
 from clients.retry.model import Context, Decision, context_from
 from clients.retry.record import Request, Sink, dead_letter, digest
@@ -52,48 +52,28 @@ class Cancelled(Exception):
     """``cancel`` was called."""
 
 
-class Halts:
-    """Clients of a deadlock: none of them tries again until it is resolved."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._halted: dict[str, str] = {}
-
-    def halt(self, clients: Iterable[str], why: str) -> None:
-        """Halts these clients; a second reason does not replace the first."""
-        with self._guard:
-            for client in clients:
-                self._halted.setdefault(client, why)
-
-    def resolve(self, clients: Iterable[str] | None = None) -> None:
-        """Lets these clients (or all) go on."""
-        with self._guard:
-            for client in list(self._halted) if clients is None else clients:
-                self._halted.pop(client, None)
-
-    def why(self, client: str) -> str | None:
-        """Why a client is halted; None if it is not."""
-        with self._guard:
-            return self._halted.get(client)
-
-
-def rules(context: Context) -> Asked:
+def rules(context: Context, settings: Settings = DEFAULTS) -> Asked:
     """The default decider."""
-    return Asked(by_rules(context), "rules")
+    return Asked(by_rules(context, settings), "rules")
 
 
 @dataclass
 class Options:
-    """What both loops take besides the request.  ``observe`` gives optional context fields."""
+    """What both loops take besides the request.  ``observe`` gives optional context fields.
 
-    decide: Callable[[Context], Asked] = rules
+    ``decide`` None: the rules, with ``settings``; a decider of your own brings its own settings,
+    and the loop needs them here for the floor alone.
+    """
+
+    decide: Callable[[Context], Asked] | None = None
     decider: str = "rules"
+    settings: Settings = DEFAULTS
     observe: Callable[[], Mapping[str, Any]] | None = None
     clock: Clock = field(default_factory=MonotonicClock)
     log: Sink | None = None
     escalations: Sink | None = None
     dead_letters: Sink | None = None
-    halts: Halts = field(default_factory=Halts)
+    halts: Board = field(default_factory=Halts)
 
 
 class Waiting:
@@ -108,6 +88,7 @@ class Waiting:
         self.history: list[dict[str, Any]] = []
         self._jitter = stream(request.seed, f"retry-loop/{request.requester_id}")
         self._kinds: set[Kind] = set()
+        self.floor_ns = 0  # of the last sleep: no word may shorten it further
 
     def refused(self, failure: Failure) -> int:
         """How long to sleep (ns) after this failure; GivenUp if that was the end."""
@@ -116,12 +97,17 @@ class Waiting:
         self._kinds.add(kind_of(failure.reason, failure.code))
         context = self.context(failure)
         data = context.model_dump(mode="json", exclude_none=True)
-        asked = self.options.decide(context)
+        decide = self.options.decide
+        asked = decide(context) if decide else rules(context, self.options.settings)
         decision = asked.decision
         if decision.deadlock_detected:
             members = Facts.of(context).cycle or {self.request.requester_id}
-            self.options.halts.halt(members, decision.explanation)
+            try:
+                self.options.halts.halt(members, decision.explanation)
+            except Exception as error:  # this client stops in any case
+                LOG.warning("%s were not halted: %s", sorted(members), error)
         sleep_ns = self._sleep_ns(decision)
+        self.floor_ns = min(sleep_ns, Facts.of(context, self.options.settings).floor_ms * NS_PER_MS)
         record = {
             "kind": "decision", "lock": self.request.lock_name, "id": self.identity,
             "requester": self.request.requester_id, "attempt": len(self.failures),
@@ -144,7 +130,11 @@ class Waiting:
 
     def check_halt(self) -> Failure | None:
         """A failure in place of an attempt, if this client is halted."""
-        why = self.options.halts.why(self.request.requester_id)
+        try:
+            why = self.options.halts.why(self.request.requester_id)
+        except Exception as error:  # see ``halts``: a board out of reach halts nobody
+            LOG.warning("cannot see whether %r is halted: %s", self.request.requester_id, error)
+            return None
         return None if why is None else Failure(f"deadlock detected: {why}")
 
     def context(self, failure: Failure) -> Context:

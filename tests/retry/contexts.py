@@ -64,6 +64,7 @@ contexts = st.fixed_dictionaries(
         "latency_floor_ms": st.integers(0, 500),
         "observed_hold_seconds": seconds,
         "max_retries": st.integers(0, 40),
+        "release_notice": st.booleans(),
         "seed": st.integers(0, 2**70),
     },
 ).map(context_from)

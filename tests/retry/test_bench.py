@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
-from clients.retry.bench import NAMES, Setup, compare, run
+from clients.retry.bench import NAMES, Service, Setup, Waiter, compare, run
+from clients.retry.policies import POLICIES
 from tests.retry.test_command import lockhavoc
 
 SMALL = Setup(waiters=30, restart_at_ms=3_000)
@@ -33,18 +35,52 @@ def test_all_policies_are_there(rows: dict[str, dict[str, float]]) -> None:
     assert set(rows) == set(NAMES)
 
 
+def others(rows: dict[str, dict[str, float]]) -> list[dict[str, float]]:
+    """Policies that are no rules and serve all."""
+    return [rows[name] for name in POLICIES if rows[name]["gave_up"] == 0]
+
+
+@pytest.mark.parametrize("name", ["rules, notices", "rules"])
 def test_the_rules_serve_all_in_order_with_the_fewest_calls(
-    rows: dict[str, dict[str, float]],
+    rows: dict[str, dict[str, float]], name: str
 ) -> None:
-    rules = rows["rules"]
-    others = [row for name, row in rows.items() if name not in ("rules", "redlock-py")]
+    rules = rows[name]
     assert (rules["granted"], rules["gave_up"]) == (100, 0)
     # Not quite 0: two that arrive at once may reach the service the other way round.
     assert rules["passed_by"] < 0.1
-    assert rules["calls_per_grant"] <= min(row["calls_per_grant"] for row in others)
-    assert rules["jain"] >= max(row["jain"] for row in others)
-    # The floor of 50 ms leaves the lock idle for half of it at each grant.
-    assert rules["p99_ms"] <= 1.06 * min(row["p99_ms"] for row in others)
+    assert rules["calls_per_grant"] <= min(row["calls_per_grant"] for row in others(rows))
+    assert rules["jain"] >= max(row["jain"] for row in others(rows))
+
+
+def test_with_notices_nobody_waits_longer_than_under_the_best_policy(
+    rows: dict[str, dict[str, float]],
+) -> None:
+    best = min(row["p99_ms"] for row in others(rows))
+    assert rows["rules, notices"]["p99_ms"] <= best
+    # Without, the floor of 50 ms leaves the lock idle for half of it at each grant.
+    assert rows["rules"]["p99_ms"] <= 1.06 * best
+
+
+def test_the_same_holds_without_notices_where_the_floor_is_lower() -> None:
+    seeds = range(3)
+    asked = [run(Setup(floor_ms=20), "rules", seed) for seed in seeds]
+    polled = [run(Setup(), "redis-py", seed) for seed in seeds]
+    assert sum(r["p99_ms"] for r in asked) <= sum(r["p99_ms"] for r in polled)
+
+
+def test_notices_keep_to_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: dict[str, list[float]] = {}
+    attempt = Service.attempt
+
+    def noted(self: Service, waiter: Waiter, now_ms: float, *, in_order: bool) -> str:
+        tries.setdefault(waiter.name, []).append(now_ms)
+        return attempt(self, waiter, now_ms, in_order=in_order)
+
+    monkeypatch.setattr(Service, "attempt", noted)
+    run(Setup(), "rules, notices", 7)
+    gaps = [b - a for times in tries.values() for a, b in pairwise(times)]
+    assert len(gaps) > 100
+    assert min(gaps) >= 50
 
 
 def test_the_command() -> None:

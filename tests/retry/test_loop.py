@@ -155,6 +155,83 @@ def test_a_sink_that_fails_decides_nothing(caplog: pytest.LogCaptureFixture) -> 
     assert "No space left" in caplog.text
 
 
+def hears(bench: Bench, second: float) -> Callable[[float], bool]:
+    """Word comes at this second."""
+
+    def notice(most_s: float) -> bool:
+        wait_s = max(0.0, second - bench.clock.now() / NS_PER_S)
+        bench.sleep(min(most_s, wait_s))
+        return wait_s <= most_s
+
+    return notice
+
+
+def tries_of(bench: Bench) -> list[float]:
+    return [r["at_ns"] / NS_PER_S for r in bench.log if r["kind"] == "decision"]
+
+
+@pytest.mark.parametrize(("word_s", "granted_s"), [(0.2, 0.2), (0.01, 0.05)])
+def test_word_of_the_release_ends_a_sleep_but_not_before_the_floor(
+    word_s: float, granted_s: float
+) -> None:
+    bench = Bench(observe=lambda: {"queue_position": 9, "fairness_policy": "fifo"})
+    loop = RetryLoop(
+        request(), free_from(bench, word_s), options=bench.options, sleep=bench.sleep,
+        notice=hears(bench, word_s),
+    )  # fmt: skip
+    assert loop.run() == "grant"
+    assert bench.clock.now() / NS_PER_S == pytest.approx(granted_s)
+
+
+def test_who_is_told_asks_less_by_itself_and_relies_on_no_word() -> None:
+    seen = {"queue_position": 1, "other_waiters_exist": 3, "fairness_policy": "fifo"}
+    seen |= {"lock_ttl_seconds": 2, "holder_acquired_ago_seconds": 0.1}
+    tries = []
+    for told in (False, True):
+        bench = Bench(observe=lambda told=told: seen | {"release_notice": told})
+
+        def never(most_s: float, bench: Bench = bench) -> bool:
+            bench.sleep(most_s)
+            return False
+
+        loop = RetryLoop(
+            request(), free_from(bench, 1), options=bench.options, sleep=bench.sleep, notice=never
+        )
+        assert loop.run() == "grant"
+        tries.append(len(tries_of(bench)))
+    assert tries[1] == 1 < tries[0]
+
+
+def test_word_that_cannot_come_leaves_the_decision_as_it_stands() -> None:
+    bench = Bench()
+
+    def broken(_: float) -> bool:
+        raise ConnectionResetError(104, "reset")
+
+    loop = RetryLoop(
+        request(), free_from(bench, 1), options=bench.options, sleep=bench.sleep, notice=broken
+    )
+    assert loop.run() == "grant"
+    assert [r["kind"] for r in bench.log][-1] == "outcome"
+
+
+def test_asyncio_hears_too() -> None:
+    bench = Bench(observe=lambda: {"queue_position": 9, "fairness_policy": "fifo"})
+    ready, heard = free_from(bench, 0.2), hears(bench, 0.2)
+
+    async def acquire() -> str | None:
+        return ready()
+
+    async def notice(most_s: float) -> bool:
+        return heard(most_s)
+
+    loop = AsyncRetryLoop(
+        request(), acquire, options=bench.options, sleep=bench.async_sleep, notice=notice
+    )
+    assert asyncio.run(loop.run()) == "grant"
+    assert bench.clock.now() / NS_PER_S == pytest.approx(0.2)
+
+
 def test_asyncio_acquires_and_releases() -> None:
     bench = Bench()
     released: list[str] = []
