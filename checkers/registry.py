@@ -2,7 +2,8 @@
 
     result = CHECKERS.load("lease")().check(history, context)
 
-Safety: lease (was the lock granted rightly), exclusion (who believed to hold), fencing and effects
+Safety: lease (was the lock granted rightly), exclusion (who believed to hold), belief (how long in
+a lock that was gone), honesty (was ok answered to somebody else's release), fencing and effects
 (was data harmed).  Apart from safety: liveness, fairness.  About the run itself: vacuity, stats,
 exceptions.
 """
@@ -14,11 +15,13 @@ from harness.core.registry import Registry
 CHECKERS = Registry(
     "checker",
     {
+        "belief": "checkers.belief:Belief",
         "effects": "checkers.effects:Effects",
         "exceptions": "checkers.exceptions:Exceptions",
         "exclusion": "checkers.exclusion:Exclusion",
         "fairness": "checkers.fairness:Fairness",
         "fencing": "checkers.fencing:Fencing",
+        "honesty": "checkers.honesty:Honesty",
         "lease": "checkers.lease:Lease",
         "liveness": "checkers.liveness:Liveness",
         "stats": "checkers.stats:Stats",

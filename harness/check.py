@@ -50,6 +50,7 @@ def context_of(
         workers=scenario.workload.workers,
         resource_mode="" if mode == "none" else mode,
         recovery_ms_max=scenario.run.recovery_ms,
+        belief_lag_ms_max=scenario.run.belief_ms,
         planned_faults=len(plan.faults),
         faults=list(faults),
         resource=list(resource),

@@ -138,6 +138,9 @@ class Run(Part):
 
     time_ms: int = Field(10_000, ge=1, le=limits.RUN_TIME_MS_MAX, description="main phase")
     recovery_ms: int = Field(5_000, ge=1, description="bound for the next grant after healing")
+    belief_ms: int | None = Field(
+        None, ge=0, description="bound for believing in a lock that is gone; default: only measured"
+    )
     seed: int | None = Field(None, ge=0, description="default: drawn and printed")
     drift_ppm: int = Field(0, ge=0, le=100_000, description="bound on clock-rate error")
 

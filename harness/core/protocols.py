@@ -308,6 +308,7 @@ class CheckContext(msgspec.Struct, kw_only=True):
     workers: int = 0
     resource_mode: str = ""  # unfenced | fenced | cas | "" (none)
     recovery_ms_max: int | None = None  # bound for liveness after the last fault healed
+    belief_lag_ms_max: int | None = None  # bound for believing, awake, in a lock that is gone
     planned_faults: int = 0
     faults: list[FaultWindow] = []
     resource: list[ResourceRecord] = []
