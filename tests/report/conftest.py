@@ -34,8 +34,9 @@ def browser() -> Iterator[Browser]:
 
 
 def wait_ready(page: Page) -> None:
-    """Until the page's scripts are done.  (Its policy forbids the eval of wait_for_function.)"""
-    page.locator("html[data-ready]").wait_for(state="attached", timeout=120_000)
+    """Until the timeline can be used and the plots below it are drawn.  (The page's policy forbids
+    the eval of wait_for_function.)"""
+    page.locator("html[data-ready][data-plotted]").wait_for(state="attached", timeout=120_000)
 
 
 @dataclass

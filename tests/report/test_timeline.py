@@ -155,7 +155,7 @@ def test_a_history_without_holds_keeps_the_checkers_words(run: Run) -> None:
     ops = [msgspec.structs.replace(op, value={}) for op in run.history.ops]
     data = timeline(run.report, History(ops), CheckContext(workers=4))
     told = story(data.marks[0], data, run.report)
-    assert told.broke == run.report.results[4].anomalies[0].says
+    assert told.broke == data.marks[0].anomaly.says
     assert "names no holds" in told.answers[0][1]
 
 

@@ -39,10 +39,10 @@
   $("chart").hidden = $("tools").hidden = $("help").hidden = $("plots").hidden = false;
   const data = { meta, ops, holds, writes, shownKeys, placed, density, stale };
   const line = LH.makeTimeline(data), chart = $("chart"), lanes = $("lanes"), tip = $("tip");
-  const plots = LH.makePlots(data, line);
-  line.onView(plots.follow);
-  document.addEventListener("lh-theme", () => { line.theme(); plots.build(); line.paint(); });
-  new ResizeObserver(() => { line.later(); plots.resize(); }).observe(chart);
+  let plots = null;
+  line.onView(() => plots?.follow());
+  document.addEventListener("lh-theme", () => { line.theme(); plots?.build(); line.paint(); });
+  new ResizeObserver(() => { line.later(); plots?.resize(); }).observe(chart);
 
   /* ---- words ---- */
   const ms = LH.ms, name = (row) => meta.rows[row] ?? "somebody";
@@ -181,4 +181,11 @@
   LH.page = { data, line, hover };
   LH.readyMs = performance.now();
   document.documentElement.dataset.ready = "yes";
+  /* The plots stand further down: nobody should wait for them. */
+  const soon = window.requestIdleCallback ?? ((work) => setTimeout(work));
+  soon(() => {
+    plots = LH.makePlots(data, line);
+    plots.follow();
+    document.documentElement.dataset.plotted = "yes";
+  });
 })();
