@@ -286,7 +286,8 @@ def test_big_runs_stay_small_and_quick(
     context.close()
     print(
         f"\n{ops} operations: {len(text) / 1e6:.2f} MB, plotted in {ready_ms:.0f} ms of CPU "
-        f"(usable after {wall_ms:.0f} ms by the clock), zoom {', '.join(f'{z:.0f}' for z in zooms)} ms of CPU"
+        f"(usable after {wall_ms:.0f} ms by the clock), "
+        f"zoom {', '.join(f'{z:.0f}' for z in zooms)} ms of CPU"
     )
     assert len(text) <= bytes_max
     assert ready_ms <= ready_ms_max
