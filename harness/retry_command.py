@@ -6,20 +6,15 @@ stdout carries the result only (one JSON object for ``decide``); notes go to std
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
-from harness.core.errors import EXIT_UNKNOWN, RefusedError, UserError
+from harness.core.errors import EXIT_UNKNOWN
 from harness.core.limits import RETRY_CONTEXT_BYTES_MAX
-
-if TYPE_CHECKING:
-    from clients.retry.gate import Asked
-    from clients.retry.model import Context
+from harness.retry_deciders import Chosen, decider_options
 
 
 @click.group("retry")
@@ -35,37 +30,11 @@ def retry() -> None:
     """
 
 
-def _deciders(command: Callable[..., int]) -> Callable[..., int]:
-    for option in (
-        click.option("--pass-env", multiple=True, metavar="NAME", help="A variable that it gets."),
-        click.option(
-            "--timeout-s",
-            type=click.FloatRange(0.01, 600),
-            default=5.0,
-            show_default=True,
-            help="Of each of its at most two calls; its whole process group ends with it.",
-        ),
-        click.option("--command", "command_line", help="The program of --decider command."),
-        click.option(
-            "--decider",
-            type=click.Choice(["rules", "command", "llm"]),
-            default="rules",
-            show_default=True,
-            help="Who decides; the bounds bind all of them.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 @retry.command("decide")
-@_deciders
+@decider_options
 @click.argument("context", type=click.File("rb"), default="-")
 def decide_command(
-    decider: str,
-    command_line: str | None,
-    timeout_s: float,
-    pass_env: tuple[str, ...],
+    chosen: Chosen,
     context: BinaryIO,
 ) -> int:
     """Reads a CONTEXT (JSON, default: stdin) and prints the decision.
@@ -74,10 +43,12 @@ def decide_command(
     Examples:
       lockhavoc retry decide < context.json
       lockhavoc retry decide --decider command --command './decider --fast' < context.json
+      lockhavoc retry decide --decider llm --llm-url http://127.0.0.1:11434/v1 \\
+        --llm-model llama3.2 < context.json
     """
     from clients.retry.model import read_context
 
-    decide = _decider(decider, command_line, timeout_s, pass_env)
+    decide = chosen.make()
     asked = decide(read_context(context.read(RETRY_CONTEXT_BYTES_MAX + 1)))
     for note in asked.notes:
         click.echo(f"lockhavoc: {note}", err=True)
@@ -86,14 +57,11 @@ def decide_command(
 
 
 @retry.command("replay")
-@_deciders
+@decider_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.argument("log", type=click.Path(path_type=Path))
 def replay_command(
-    decider: str,
-    command_line: str | None,
-    timeout_s: float,
-    pass_env: tuple[str, ...],
+    chosen: Chosen,
     as_json: bool,
     log: Path,
 ) -> int:
@@ -109,7 +77,7 @@ def replay_command(
     from clients.retry.record import read_records
     from clients.retry.replay import replay
 
-    decide = _decider(decider, command_line, timeout_s, pass_env)
+    decide = chosen.make()
     found = replay(read_records(log), decide)
     if as_json:
         click.echo(json.dumps(found))
@@ -206,36 +174,3 @@ def bench_command(seeds: int, seed: int, waiters: int, floor_ms: int, as_json: b
         " in a second of processor time"
     )
     return 0
-
-
-def _decider(
-    decider: str, command_line: str | None, timeout_s: float, pass_env: tuple[str, ...]
-) -> Callable[[Context], Asked]:
-    from clients.retry.gate import ask
-    from clients.retry.program import Program
-    from clients.retry.waiting import rules
-
-    argv = _argv(decider, command_line)
-    if argv is None:
-        return rules
-    program = Program(argv, timeout_s, pass_env)
-    return lambda context: ask(context, program)
-
-
-def _argv(decider: str, command_line: str | None) -> list[str] | None:
-    if decider == "llm":
-        raise RefusedError(
-            "--decider llm: no model client is part of this version; call the model in a program"
-            " of yours and give it as --decider command --command 'PROG ARGS'"
-        )
-    if decider == "rules":
-        if command_line is not None:
-            raise UserError("--command goes with --decider command, not with --decider rules")
-        return None
-    try:
-        argv = shlex.split(command_line or "")
-    except ValueError as error:
-        raise UserError(f"--command {command_line!r}: {error}; check its quotes") from error
-    if not argv:
-        raise UserError("--decider command needs the program: --command 'PROG ARGS'")
-    return argv

@@ -45,6 +45,7 @@ def test_a_decider_that_fails_still_gives_a_decision() -> None:
 def test_options_that_do_not_fit() -> None:
     for words in (
         ("--decider", "llm"), ("--decider", "command"), ("--command", "x"),
+        ("--decider", "llm", "--llm-url", "http://127.0.0.1:9"), ("--llm-key-env", "HOME"),
         ("--decider", "command", "--command", "'x"), ("--decider", "nobody"),
     ):  # fmt: skip
         done = lockhavoc("retry", "decide", *words, stdin=context())
