@@ -1,4 +1,4 @@
-"""``lockhavoc audit open | add | except | assign | close | show | verify``: the case file.
+"""``lockhavoc audit open | add | attach | except | assign | close | show | verify``: the case file.
 
     lockhavoc audit open billing.case --intent "one biller per order"
     lockhavoc audit add billing.case app/ redis.conf
@@ -25,6 +25,7 @@ from checkers.audit.case import Case
 from checkers.audit.closing import fold, missing, summary
 from checkers.audit.model import Dimension
 from checkers.audit.verdict import exit_code
+from harness.audit_live import attach_command
 from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION, UserError
 
 _CASE = click.argument("case", type=click.Path(dir_okay=False, path_type=Path))
@@ -126,7 +127,9 @@ def close_command(case: Path) -> int:
         return EXIT_VIOLATION
     data = {
         "audit": state.audit_entry,
-        "dimensions": state.audit["dimensions"],
+        "dimensions": {str(d): str(state.status(d)) for d in Dimension},
+        "proofs": {str(d): state.proofs(d) for d in Dimension},
+        "attached": sorted(state.attached),
         "exceptions": state.exceptions,
         "owners": state.owners,
         "condition": "each dimension ok with evidence or under an exception; no finding is open",
@@ -174,6 +177,7 @@ def verify_command(case: Path) -> int:
 COMMANDS = (
     open_command,
     add_command,
+    attach_command(_append),
     except_command,
     assign_command,
     close_command,

@@ -23,6 +23,7 @@ from checkers.audit.markdown import as_markdown
 from checkers.audit.sarif import as_sarif
 from checkers.audit.verdict import exit_code
 from harness.audit_case import COMMANDS
+from harness.audit_live import history_command, is_run, run_seen
 
 _WRITERS: dict[str, Callable[[Record], str]] = {
     "json": as_json,
@@ -56,8 +57,15 @@ def audit_command() -> None:
     """
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, history_command(_WRITERS)):
     audit_command.add_command(_command)
+
+
+def audited(paths: Sequence[Path], day: datetime.date) -> Record:
+    """The record of files, folders and stored runs."""
+    runs = [path for path in paths if is_run(path)]
+    seen = [run_seen(path)[0] for path in runs]
+    return audit([path for path in paths if path not in runs], as_of=day, seen=seen)
 
 
 @audit_command.command("files")
@@ -90,6 +98,6 @@ def files_command(
       lockhavoc audit worker.py settings.py --json
     """
     day = as_of.date() if as_of else datetime.datetime.now(tz=datetime.UTC).date()
-    record = audit(paths, as_of=day)
+    record = audited(paths, day)
     click.echo(_WRITERS["json" if as_json_too else form](record), nl=False)
     return exit_code(record)

@@ -30,7 +30,7 @@ ALLOWED = {
         "harness/cli.py", "harness/campaign.py", "harness/healing.py", "harness/doctor.py",
         "harness/judge_file.py", "harness/reference.py", "harness/serve.py",
         "harness/faults_table.py", "harness/summary.py", "harness/retry_",
-        "harness/audit_command.py", "harness/audit_case.py", "harness/audit_live.py",
+        "harness/audit_command.py", "harness/audit_case.py", "harness/worker_command.py", "harness/audit_live.py",
         "checkers/fuzz.py",
     ),
     "rich": ("harness/report/text.py", "harness/report/live.py", "harness/judge_file.py"),

@@ -23,7 +23,7 @@ KINDS = {
     "K01": Kind(
         "weak owner check",
         "whatever ends or lengthens a lock compares, in one step, a value of one acquisition",
-        ("lease", "exclusion"),
+        ("honesty", "lease", "exclusion"),
     ),
     "K02": Kind(
         "right token, wrong scope",
@@ -58,7 +58,7 @@ KINDS = {
     "K08": Kind(
         "loss not noticed",
         "when the lease can be over, the holder knows and the work stops",
-        ("exclusion", "fencing"),
+        ("belief", "exclusion", "fencing"),
     ),
     "K09": Kind(
         "validity after the grant",
@@ -94,7 +94,7 @@ KINDS = {
     "K16": Kind(
         "release not completed",
         "ownership is forgotten only after the server confirmed",
-        ("liveness", "lease"),
+        ("honesty", "liveness", "lease"),
     ),
     "K17": Kind("ghost contender", "a failed acquire leaves nothing behind", ("liveness",)),
     "K18": Kind("slow takeover", "from a death to the next grant there is a bound", ("liveness",)),

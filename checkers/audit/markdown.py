@@ -61,6 +61,8 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield f"{_text(finding.says)}\n"
     yield from (f"{n}. {_text(step)}" for n, step in enumerate(finding.interleaving, 1))
     yield f"\nFix: {_text(finding.fix)}\n"
+    if finding.replay:
+        yield f"Again: {_text(finding.replay)}\n"
 
 
 def _boundaries(record: Record) -> Iterator[str]:

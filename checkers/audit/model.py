@@ -63,7 +63,8 @@ class Place(msgspec.Struct, frozen=True, order=True):
 class Fact(msgspec.Struct, frozen=True):
     """One thing that a file says, in words that are the same for all languages.
 
-    kind: grant, release, renew, write, wait (a pause or bound of work), setting.
+    kind: grant, release, renew, write, wait (a pause or bound of work), setting; anomaly and proof
+    from runs and histories; words beginning with ``log-`` from logs.
     ``scope`` names the function around it.  ``values`` by kind are listed in docs of the readers.
     """
 
@@ -92,6 +93,7 @@ class Finding(msgspec.Struct, frozen=True):
     interleaving: tuple[str, ...]
     fix: str
     also: tuple[Dimension, ...] = ()  # other dimensions that the same gap leaves open
+    replay: str = ""  # the command that shows it again, for what was seen in a run
 
 
 class Excepted(msgspec.Struct, frozen=True):

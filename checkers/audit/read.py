@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from checkers.audit.config_facts import config_facts, format_of
+from checkers.audit.live.histories import Seen
 from checkers.audit.model import Fact, Unread
 from checkers.audit.python_locks import lock_facts
 from checkers.audit.python_names import Project
@@ -48,8 +49,11 @@ class Inputs:
     others: int = 0  # files of no known kind below the folders
 
 
-def read(paths: Sequence[Path]) -> Inputs:
-    """All facts of the files and folders given; UserError if a path does not exist."""
+def read(paths: Sequence[Path], seen: Sequence[Seen] = ()) -> Inputs:
+    """All facts of the files and folders given; UserError if a path does not exist.
+
+    seen: runs and histories that were judged, whose facts come on top.
+    """
     missing = [f"{path}: no such file or folder" for path in paths if not path.exists()]
     if missing:
         raise UserError("nothing can be audited", missing)
@@ -79,6 +83,9 @@ def read(paths: Sequence[Path]) -> Inputs:
             found += locks + raw_facts(module, [f for f in locks if f.kind == "grant"])
         except RecursionError:
             _refuse(inputs, name, "nested too deeply to be followed")
+    for item in seen:
+        found += item.facts
+        inputs.texts[item.path], inputs.digests[item.path] = "", item.digest
     found.sort(key=lambda fact: (fact.place, fact.kind))
     inputs.facts = Facts(tuple(found), code_files=len(project.modules))
     return inputs

@@ -56,6 +56,8 @@ def _lines(record: Record) -> Iterator[str]:
             for number, step in enumerate(finding.interleaving, 1):
                 yield f"      {number}. {step}"
             yield f"    fix: {finding.fix}"
+            if finding.replay:
+                yield f"    again: {finding.replay}"
     yield from _rest(record)
 
 

@@ -36,6 +36,8 @@ class Hit:
     place: Place | None = None
     dimension: Dimension | None = None
     severity: Severity | None = None
+    steps: tuple[str, ...] = ()  # what was seen to happen, instead of the rule's own interleaving
+    replay: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,10 @@ class Rule:
             end_line=max(where.end_line, where.line),
             column=where.column,
             says=hit.says,
-            interleaving=self.interleaving,
+            interleaving=hit.steps or self.interleaving,
             fix=self.fixes.get(library, self.fixes[""]),
             also=tuple(sorted(others)),
+            replay=hit.replay,
         )
 
 

@@ -39,7 +39,7 @@ EXPECTED = {
     Dimension.RELEASE_RETRY: "released on every way out, by its owner only; waits are bounded",
     Dimension.RECOVERY: "after a death or a restart somebody gets the lock within a known time",
 }
-_ABOUT_LOCKS = {"lock", "grant", "release", "renew"}
+_ABOUT_LOCKS = {"lock", "grant", "release", "renew", "anomaly", "proof"}
 
 
 def judge(inputs: Inputs, *, as_of: datetime.date) -> Record:
@@ -112,6 +112,8 @@ def _evidence(facts: Iterable[Fact]) -> Iterator[Evidence]:
         elif fact.kind == "lock" and fact.get("lease") in ("session", "transaction"):
             says = f"bound to the {fact.get('lease')} of the server, which ends with its client"
             yield Evidence(Dimension.LEASE, path, line, says)
+        elif fact.kind == "proof":
+            yield Evidence(fact.get("dimension"), path, line, str(fact.get("says")))
         elif fact.kind == "write" and fact.get("fenced"):
             yield Evidence(Dimension.FENCING, path, line, "a write with a token or version")
 

@@ -29,5 +29,12 @@ RULES = Registry(
         "A-REL-2": "checkers.audit.rules.release:UNUSED_UNLOCK",
         "A-REL-4": "checkers.audit.rules.release:SILENCED_RELEASE",
         "A-REL-5": "checkers.audit.rules.release:POOLED_SESSION",
+        "A-RUN-1": "checkers.audit.rules.run:GRANTED_TWICE",
+        "A-RUN-2": "checkers.audit.rules.run:BELIEVED_TWICE",
+        "A-RUN-3": "checkers.audit.rules.run:STALE_WRITE",
+        "A-RUN-4": "checkers.audit.rules.run:HARMED",
+        "A-RUN-5": "checkers.audit.rules.run:DISHONEST",
+        "A-RUN-6": "checkers.audit.rules.run:NO_RECOVERY",
+        "A-RUN-7": "checkers.audit.rules.run:UNFAIR",
     },
 )
