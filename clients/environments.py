@@ -2,11 +2,17 @@
 
     python -m clients.environments redis-py            # makes it, prints the interpreter's path
     ensure(LIBRARIES.load("redis-py"), progress=print) # the same from code
+    ensure(LIBRARIES.load("redis-py"), chosen=["redis==5.0.0"])    # with versions of one's own
 
 Libraries exclude each other by their pins, and what is tested must be what a user would install,
 so none of them lives in the harness' environment.  The place is
-``$XDG_CACHE_HOME/lockhavoc/envs/<requirements>-<digest>``, the digest being over the hash-locked
-requirements file and the base interpreter: another file or another Python is another environment.
+``$XDG_CACHE_HOME/lockhavoc/envs/<requirements>-<digest>``, the digest being over what is installed
+(the hash-locked file, or what the user chose) and the base interpreter: other requirements or
+another Python are another environment.
+
+Versions that a user chose are resolved when the environment is made; what they leave open stays as
+in the locked file where that fits (uv only; pip takes the newest).  Hashes are checked for the
+locked files alone.
 
 Traps.  A virtual environment cannot be moved, so it is built in its final place under a file
 lock, and counts only once the file ``.ready`` is in it: what a killed build left behind is
@@ -25,8 +31,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from clients.libraries import Library
 from clients.registry import LIBRARIES
@@ -38,6 +45,20 @@ READY = ".ready"
 INSTALL_TIMEOUT_S = 600.0  # a source build with a cold cache on a slow line
 PROBE_TIMEOUT_S = 60.0  # imports of a large library on a busy machine
 LINES_SHOWN = 12  # of the installer's output in an error message
+# Variables that would bring the harness' modules into a library's interpreter.
+LEAKS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+# What uv and pip say if there is nothing that could be installed, on whatever machine.
+NO_SUCH = ("No solution found", "No matching distribution found", "ResolutionImpossible")
+LOCK = "requirements.txt"  # of an environment with chosen versions: what was resolved
+
+
+class Contents(NamedTuple):
+    """What goes into an environment.  chosen: requirements that a user gave, to be resolved; none:
+    the hash-locked file as it is.  digest: of all that is installed and not named in them."""
+
+    library: Library
+    chosen: tuple[str, ...] = ()
+    digest: str = ""
 
 
 def cache_dir() -> Path:
@@ -50,17 +71,22 @@ def ensure(
     library: Library,
     *,
     python: str | Path | None = None,
+    chosen: Sequence[str] = (),
+    digest: str = "",
     progress: Progress | None = None,
 ) -> Path:
     """Path of an interpreter that can import ``library``; makes its environment if needed.
 
     python: an interpreter that the user names (``client.python``), used as it is after a check;
-    UserError if it cannot import the library.  HarnessError if the installation fails.
+    UserError if it cannot import the library.  chosen: requirements (PEP 508) that replace the
+    hash-locked ones; UserError if there are no such versions.  digest: of files named in them.
+    HarnessError if the installation fails.
     """
     tell = progress or _silent
     if python is not None:
         return _named(library, Path(python))
-    place = _place(library)
+    contents = Contents(library, tuple(chosen), digest)
+    place = _place(contents)
     interpreter = place / "bin" / "python"
     if _is_ready(place):
         return interpreter
@@ -68,8 +94,27 @@ def ensure(
     with _locked(place.with_name(place.name + ".lock"), tell, library.name):
         if _is_ready(place):
             return interpreter  # another process was faster
-        _build(library, place, tell)
+        _build(contents, place, tell)
     return interpreter
+
+
+def packages(python: Path) -> dict[str, str]:
+    """Distributions that an interpreter finds, name -> version; HarnessError if it cannot say."""
+    code = (
+        "import json, importlib.metadata as m\n"
+        "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}))"
+    )
+    try:
+        done = _run([str(python), "-c", code], PROBE_TIMEOUT_S)
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"{python} cannot say what is installed there: {error}") from error
+    return dict(sorted((str(name), str(version)) for name, version in found.items()))
+
+
+def clean(variables: Mapping[str, str]) -> dict[str, str]:
+    """An environment without what would leak the harness' own modules into a library's."""
+    return {name: value for name, value in variables.items() if name not in LEAKS}
 
 
 def _named(library: Library, python: Path) -> Path:
@@ -100,10 +145,11 @@ def _cannot_import(python: Path, library: Library) -> str:
     return f"`{code}` fails: {said[-1] if said else f'exit status {done.returncode}'}"
 
 
-def _place(library: Library) -> Path:
+def _place(contents: Contents) -> Path:
+    library, chosen, more = contents
     digest = hashlib.sha256(library.requirements.read_bytes())
     base = [sys.implementation.cache_tag, sys.version, sys.base_prefix, os.uname().machine]
-    digest.update(json.dumps(base).encode())
+    digest.update(json.dumps([*base, list(chosen), more] if chosen else base).encode())
     return cache_dir() / f"{library.requirements.stem}-{digest.hexdigest()[:16]}"
 
 
@@ -123,58 +169,79 @@ def _locked(path: Path, tell: Progress, name: str) -> Iterator[None]:
         yield
 
 
-def _build(library: Library, place: Path, tell: Progress) -> None:
+def _build(contents: Contents, place: Path, tell: Progress) -> None:
+    library, chosen, _ = contents
     if place.exists():
         tell(f"{library.name}: removing the half-made environment {place}")
         shutil.rmtree(place)
-    tell(f"{library.name}: installing {library.requirements.name} into {place}")
+    what = ", ".join(chosen) if chosen else library.requirements.name
+    tell(f"{library.name}: installing {what} into {place}")
     uv = shutil.which("uv")
-    failure = _install(library, place, uv)
-    if failure and uv:
+    failure = _install(contents, place, uv)
+    if failure and uv and not (chosen and NO_SUCH[0] in failure):
         tell(f"{library.name}: uv failed ({failure.splitlines()[-1]}); trying pip")
         shutil.rmtree(place, ignore_errors=True)
-        failure = _install(library, place, None)
+        failure = _install(contents, place, None)
+    if chosen and any(words in failure for words in NO_SUCH):
+        shutil.rmtree(place, ignore_errors=True)
+        raise UserError(
+            f"there is no way to install {what} for library {library.name!r} under Python "
+            f"{sys.version.split()[0]}:\n{failure}\nName versions that exist and go together"
+        )
     if not failure:
         failure = _cannot_import(place / "bin" / "python", library)
     if failure:
+        again = f" with `python -m clients.environments {library.name}`" if not chosen else ""
         raise HarnessError(
             f"cannot make the environment of library {library.name!r} in {place}:\n{failure}\n"
-            f"Fix what it says (network, disk, index settings of pip) and try again with "
-            f"`python -m clients.environments {library.name}`, or name an interpreter that has "
-            f"the library as client.python"
+            f"Fix what it says (network, disk, index settings of pip) and try again{again}, or "
+            f"name an interpreter that has the library as client.python"
         )
-    (place / READY).write_text(f"{library.requirements.name}\n")
+    (place / READY).write_text(f"{what}\n")
     tell(f"{library.name}: ready")
 
 
-def _install(library: Library, place: Path, uv: str | None) -> str:
-    """Makes the venv and installs the locked file; returns "" or why it failed."""
-    requirements, python = str(library.requirements), str(place / "bin" / "python")
+def _install(contents: Contents, place: Path, uv: str | None) -> str:
+    """Makes the venv and installs into it; returns "" or why it failed."""
+    python = str(place / "bin" / "python")
     if uv is not None:
-        steps = [
-            [uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(place)],
-            [uv, "pip", "install", "--quiet", "--python", python],
-        ]
+        venv = [uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(place)]
+        install = [uv, "pip", "install", "--quiet", "--python", python]
     else:
-        steps = [
-            [sys.executable, "-m", "venv", str(place)],
-            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"],
-        ]
-    steps[1] += ["--require-hashes", "--requirement", requirements]
-    for argv in steps:
-        try:
-            done = _run(argv, INSTALL_TIMEOUT_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"  {argv[0]}: {error}"
-        if done.returncode != 0:
-            lines = [f"  {line}" for line in done.stdout.strip().splitlines()[-LINES_SHOWN:]]
-            return "\n".join([f"  exit status {done.returncode} of {' '.join(argv[:4])}:", *lines])
-    return ""
+        venv = [sys.executable, "-m", "venv", str(place)]
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    failure = _step(venv)
+    if failure:
+        return failure
+    locked = contents.library.requirements
+    if not contents.chosen:
+        return _step([*install, "--require-hashes", "--requirement", str(locked)])
+    wanted = place / "wanted.in"
+    wanted.write_text("".join(f"{line}\n" for line in contents.chosen))
+    if uv is None:
+        return _step([*install, "--requirement", str(wanted)])
+    # uv keeps the versions of a file that it is to overwrite, as far as they fit.
+    shutil.copyfile(locked, place / LOCK)
+    resolve = [uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", python]
+    output = ["--output-file", str(place / LOCK)]
+    return _step([*resolve, *output, str(wanted)]) or _step(
+        [*install, "--requirement", str(place / LOCK)]
+    )
+
+
+def _step(argv: list[str]) -> str:
+    """Runs one step of an installation; returns "" or the last lines that it said."""
+    try:
+        done = _run(argv, INSTALL_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"  {argv[0]}: {error}"
+    if done.returncode == 0:
+        return ""
+    lines = [f"  {line}" for line in done.stdout.strip().splitlines()[-LINES_SHOWN:]]
+    return "\n".join([f"  exit status {done.returncode} of {' '.join(argv[:4])}:", *lines])
 
 
 def _run(argv: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    # A PYTHONPATH or an active venv of the harness must not leak into the library's environment.
-    keep = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,
@@ -182,7 +249,7 @@ def _run(argv: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=keep,
+        env=clean(os.environ),
         timeout=timeout_s,
         check=False,
     )

@@ -27,6 +27,8 @@ from harness.core.errors import (
     UserError,
 )
 from harness.interrupts import interruptible
+from harness.library_choice import apply
+from harness.library_options import NOTHING, Chosen
 from harness.registries import SIM
 from harness.report import github, markdown
 from harness.report.document import RunReport
@@ -60,9 +62,10 @@ def run_all(
     quiet: bool,
     argv: Sequence[str],
     outputs: Outputs = NO_OUTPUTS,
+    choice: Chosen = NOTHING,
 ) -> int:
     """Runs every scenario ``repeat`` times and prints reports; returns the exit code."""
-    prepared = _prepare(paths, seed, repeat)
+    prepared = _prepare(paths, seed, repeat, choice)
     progress = display(quiet=quiet)
 
     finished: list[tuple[Path, RunReport]] = []
@@ -71,7 +74,7 @@ def run_all(
         for path, scenario, plan in prepared:
             chosen = _choose_runtime(scenario, runtime)
             try:
-                report = _run_one(path, scenario, plan, chosen, store_dir, argv, progress)
+                report = _run_one(path, scenario, plan, chosen, store_dir, argv, progress, choice)
             except LockhavocError as error:
                 click.echo(f"lockhavoc: {scenario.name}: {error}", err=True)
                 failed.append((path, scenario.name, error))
@@ -122,6 +125,7 @@ def _run_one(
     store_dir: Path,
     argv: Sequence[str],
     progress: Plain | Screen,
+    choice: Chosen,
 ) -> RunReport:
     from harness.run import execute, publish
 
@@ -133,7 +137,7 @@ def _run_one(
             runtime=runtime,
             store_dir=store_dir,
             argv=["lockhavoc", *argv],
-            replay=_replay(path, plan, runtime),
+            replay=_replay(path, plan, runtime, choice),
             progress=progress,
         )
     finally:
@@ -143,7 +147,7 @@ def _run_one(
 
 
 def _prepare(
-    paths: Sequence[Path], seed: int | None, repeat: int
+    paths: Sequence[Path], seed: int | None, repeat: int, choice: Chosen
 ) -> list[tuple[Path, Scenario, plans.Plan]]:
     """Loads all of them before anything starts, and lists the problems of all."""
     problems: list[str] = []
@@ -151,9 +155,11 @@ def _prepare(
     for path in paths:
         try:
             if path.suffix == ".json":
-                prepared.append((path, *plans.load(path)))
+                scenario, plan = plans.load(path)
+                scenario = apply(scenario, choice)
+                prepared.append((path, scenario, plans.plan_for(scenario, plan)))
                 continue
-            scenario = load(path)
+            scenario = apply(load(path), choice)
         except UserError as error:
             problems.append(str(error))
             continue
@@ -175,8 +181,8 @@ def _choose_runtime(scenario: Scenario, runtime: str) -> str:
     return choose(runtime, scenario.backend.name)
 
 
-def _replay(path: Path, plan: plans.Plan, runtime: str) -> list[str]:
-    words = ["lockhavoc", "run", shlex.quote(str(path))]
+def _replay(path: Path, plan: plans.Plan, runtime: str, choice: Chosen) -> list[str]:
+    words = ["lockhavoc", "run", shlex.quote(str(path)), *choice.words()]
     if path.suffix != ".json":
         words += ["--seed", str(plan.seed)]
     return words if runtime == SIM else [*words, "--runtime", runtime]

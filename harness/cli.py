@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_USAGE, LockhavocError
+from harness.library_options import Chosen, library_options
 from harness.retry_command import retry
 
 VERSION = "0.1.0"
@@ -67,6 +68,7 @@ def cli() -> None:
 
 @cli.command("run")
 @click.argument("scenarios", nargs=-1, required=True, type=click.Path(path_type=Path))
+@library_options
 @click.option(
     "--runtime",
     type=click.Choice(["auto", "docker", "process", "sim"]),
@@ -98,6 +100,7 @@ def cli() -> None:
     help="Writes one JUnit file for all runs.",
 )
 def run_command(
+    choice: Chosen,
     scenarios: Sequence[Path],
     runtime: str,
     seed: int | None,
@@ -114,6 +117,7 @@ def run_command(
     Examples:
       lockhavoc run scenarios/demo/*.toml
       lockhavoc run scenarios/redis/holder-pause.toml --repeat 20
+      lockhavoc run scenarios/redis/*.toml --with redis-py==5.0.0
       lockhavoc run store/latest/plan.json
     """
     from harness.campaign import Outputs, run_all
@@ -128,6 +132,7 @@ def run_command(
         quiet=quiet,
         argv=sys.argv[1:],
         outputs=Outputs(summary=summary, junit=junit),
+        choice=choice,
     )
 
 

@@ -53,11 +53,17 @@ def draw(scenario: Scenario, seed: int) -> Plan:
     steps: list[FaultStep] = []
     for index, spec in enumerate(scenario.faults):
         steps += _draw_fault(spec, index, seed, first_id=len(steps))
-    return Plan(
-        seed=seed,
-        scenario=scenario.model_dump(mode="json", by_alias=True, exclude_none=True),
-        faults=steps,
-    )
+    return Plan(seed=seed, scenario=_data(scenario), faults=steps)
+
+
+def plan_for(scenario: Scenario, plan: Plan) -> Plan:
+    """The same faults for a scenario with another ``[client]``: no draw depends on that."""
+    return msgspec.structs.replace(plan, scenario=_data(scenario))
+
+
+def _data(scenario: Scenario) -> dict[str, Any]:
+    data: dict[str, Any] = scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return data
 
 
 def _draw_fault(spec: FaultSpec, index: int, seed: int, *, first_id: int) -> list[FaultStep]:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from clients.choice import LibraryChoice, problems
+from clients.libraries import Library
 from compose.backends.spec import BackendSpec
 from harness.core.registry import Registry
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
@@ -64,7 +66,8 @@ def _unknown(path: str, kind: str, name: object, known: Iterable[str]) -> Iterat
 def _names(data: Mapping[str, Any]) -> Iterator[str]:
     backend, client = _table(data, "backend"), _table(data, "client")
     yield from _unknown("backend.name", "backend", backend.get("name"), backend_names())
-    yield from _unknown("client.library", "library", client.get("library"), LIBRARIES)
+    if not client.get("adapter"):  # else `library` is only a name in reports
+        yield from _unknown("client.library", "library", client.get("library"), LIBRARIES)
     for path, fault in _fault_tables(data):
         yield from _unknown(f"{path}.kind", "fault", fault.get("kind") or None, FAULTS)
     for field in ("by", "tolerates"):
@@ -98,9 +101,13 @@ def _workload(workload: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _client(data: Mapping[str, Any]) -> Iterator[str]:
-    name = _table(data, "client").get("library")
+    client = _table(data, "client")
+    yield from _choice(client)
+    name = client.get("library")
     backend = _table(data, "backend").get("name", "redis-single")
-    if not isinstance(name, str) or name not in LIBRARIES or not isinstance(backend, str):
+    if client.get("adapter") or not isinstance(name, str) or name not in LIBRARIES:
+        return
+    if not isinstance(backend, str):
         return
     library = LIBRARIES.load(name)
     if backend in backend_names() and backend not in library.backends:
@@ -108,6 +115,22 @@ def _client(data: Mapping[str, Any]) -> Iterator[str]:
             f"client.library: {name!r} does not run on backend {backend!r} "
             f"(it runs on: {', '.join(library.backends)})"
         )
+    yield from library_problems(library, data)
+
+
+def _choice(client: Mapping[str, Any]) -> Iterator[str]:
+    paths = {name: client.get(name) for name in ("python", "wheel", "adapter")}
+    listed = client.get("with")
+    texts = listed if isinstance(listed, list) else []
+    if all(isinstance(text, str) for text in texts) and all(
+        path is None or isinstance(path, str) for path in paths.values()
+    ):
+        yield from problems(LibraryChoice(with_=tuple(texts), **paths))
+
+
+def library_problems(library: Library, data: Mapping[str, Any]) -> Iterator[str]:
+    """What a scenario asks of a library that it cannot give."""
+    name = library.name
     for path, fault in _fault_tables(data):
         if fault.get("when") == "near-expiry" and library.lease != "ttl":
             yield (

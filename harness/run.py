@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clients.choice import Target
 from harness import store
 from harness.check import analyse, context_of, load_run
 from harness.core.clock import NS_PER_MS
@@ -26,11 +27,12 @@ from harness.interpreter import Interpreter, worker_start_deadline_ns
 from harness.interrupts import Interrupted, held_back
 from harness.journal import FILE as HISTORY_FILE
 from harness.journal import Journal
+from harness.library_choice import settle_for
 from harness.liveview import LiveView
 from harness.nemesis_runner import NemesisRunner, World
 from harness.places import Here, refusals
-from harness.plan import Plan, dump
-from harness.registries import LIBRARIES, SIM
+from harness.plan import Plan, dump, plan_for
+from harness.registries import SIM
 from harness.report.document import RunReport
 from harness.report.live import PLAIN_EVERY_NS, SCREEN_EVERY_NS, Held, Moment, Screen, line
 from harness.scenario import Scenario
@@ -73,14 +75,17 @@ def execute(
     reasons = refusals(plan.faults, Here(runtime, backend))
     if reasons:
         raise RefusedError(f"scenario {scenario.name!r} cannot run here", reasons)
+    scenario, target = settle_for(scenario, runtime, progress=progress)
+    plan = plan_for(scenario, plan)
     run_dir = store.create(store_dir, scenario.name)
     progress(f"run {run_dir}  seed {plan.seed}  runtime {runtime}")
     store.write(run_dir / "scenario.toml", source)
     store.write(run_dir / store.PLAN, dump(plan))
     environment = store.environment(argv=argv, replay=replay, runtime=runtime, versions={})
+    environment.client = dict(target.record) if target else {}
     store.write_json(run_dir / store.ENV, environment)
 
-    recorded = _record(scenario, plan, runtime, run_dir, environment, progress)
+    recorded = _record(scenario, plan, runtime, target, run_dir, environment, progress)
 
     environment.failures = recorded.failures
     environment.duration_ms = round((time.monotonic() - began) * 1000)
@@ -120,6 +125,7 @@ def _record(
     scenario: Scenario,
     plan: Plan,
     runtime: str,
+    target: Target | None,
     run_dir: Path,
     environment: store.Environment,
     progress: Progress,
@@ -127,7 +133,9 @@ def _record(
     """Brings everything up, runs, and takes everything down again; the history stays on disk."""
     recorded = Recorded(History([]))
     try:
-        with open_stage(scenario, plan, runtime, run_dir=run_dir, progress=progress) as stage:
+        with open_stage(
+            scenario, plan, runtime, target, run_dir=run_dir, progress=progress
+        ) as stage:
             environment.versions = dict(stage.versions)
             _operate(scenario, plan, stage, run_dir, environment, recorded, progress)
         recorded.failures += stage.failures
@@ -155,7 +163,7 @@ def _operate(
 ) -> None:
     """The operations of a run on a stage that stands."""
     view = LiveView()
-    leased = LIBRARIES.load(scenario.client.library).lease == "ttl"
+    leased = stage.lease == "ttl"
     header = Header(
         name=scenario.name,
         seed=plan.seed,

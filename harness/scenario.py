@@ -13,7 +13,8 @@
     when = "held"
 
 Durations are milliseconds; a range ``[5, 20]`` lets the seed pick.  Data only: nothing in a
-scenario is ever executed, but for ``client.python``, the interpreter that the user names.
+scenario is ever executed, but for what the user names to be run in ``[client]``: an interpreter,
+versions to install, a wheel, an adapter.
 
 Trap: TOML values carry no positions, so problems name the path (``faults[0].perod``).
 """
@@ -33,6 +34,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from harness.core import limits
 from harness.core.errors import UserError
 from harness.rules import cross_problems
+
+CHOICES = ("with", "wheel", "adapter")
+"""Keys of ``[client]`` that say which version of the library runs (``python`` says where)."""
 
 Span = tuple[int, int]
 """Lowest and highest value, both included; the seed picks."""
@@ -86,7 +90,25 @@ class Client(Part):
 
     library: str = Field(description="a registered library or canary")
     python: str | None = Field(None, description="interpreter to use instead of a made one")
+    with_: tuple[str, ...] = Field(
+        (), alias="with", strict=False, description="versions to install, as redis==5.0.0"
+    )
+    wheel: str | None = Field(None, description="wheel to install")
+    adapter: str | None = Field(None, description="adapter file to run in place of a library")
     options: dict[str, Any] = Field({}, description="options of the adapter")
+
+
+class Museum(Part):
+    """A defect of a released library that a scenario shows; ``client`` names a faulty version."""
+
+    report: str = Field(pattern=r"^https://", description="where it was reported or mended")
+    defect: str = Field(description="what the faulty version does")
+    faulty: str = Field(description="which versions have it")
+    fixed_with: tuple[str, ...] = Field(
+        (), strict=False, description="client.with of a version without it (run --fixed)"
+    )
+    fixed_library: str | None = Field(None, description="client.library of it, if another")
+    fixed_options: dict[str, Any] | None = Field(None, description="client.options of it")
 
 
 class Workload(Part):
@@ -158,11 +180,16 @@ class Scenario(Part):
     resource: Resource = Resource()
     faults: tuple[FaultSpec, ...] = Field((), strict=False)
     run: Run = Run()
+    museum: Museum | None = None
 
     def digest(self) -> str:
         """SHA-256 (first 16 hex digits) over the canonical JSON of all values, seed left out."""
         data = self.model_dump(mode="json", by_alias=True)
         data["run"].pop("seed", None)
+        # Parts that most files lack, which must not make all files others than they were.
+        for part, name in (*((data["client"], key) for key in CHOICES), (data, "museum")):
+            if not part[name]:
+                part.pop(name)
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clients.libraries import Library
+from clients.choice import Target
 from clients.sim.world import build
 from harness.core.clock import Clock, MonotonicClock
 from harness.core.errors import LockhavocError, RefusedError
@@ -48,12 +48,13 @@ class Stage:
         pool: WorkerPool,
         resource: Resource,
         ledger: FileLedger,
+        lease: str,
         options: Mapping[str, Any],
         threaded: bool,
     ) -> None:
         self.runtime, self.backend = runtime, backend
         self.clock, self.cluster, self.pool, self.ledger = clock, cluster, pool, ledger
-        self.threaded = threaded
+        self.threaded, self.lease = threaded, lease
         self.failures: list[str] = []
         self.versions: dict[str, str] = dict(cluster.versions)
         self._resource = resource
@@ -97,13 +98,22 @@ def nodes_of(endpoints: Sequence[Mapping[str, Any]], worker: int) -> list[dict[s
 
 @contextmanager
 def open_stage(
-    scenario: Scenario, plan: Plan, runtime: str, *, run_dir: Path, progress: Progress
+    scenario: Scenario,
+    plan: Plan,
+    runtime: str,
+    target: Target | None,
+    *,
+    run_dir: Path,
+    progress: Progress,
 ) -> Iterator[Stage]:
-    """Brings everything up; takes everything down at the end, whatever happened."""
+    """Brings everything up; takes everything down at the end, whatever happened.
+
+    target: the library under test; None in the simulator.
+    """
     opening = (
         _open_sim(scenario, plan, run_dir)
-        if runtime == SIM
-        else _open_live(scenario, plan, runtime, run_dir, progress)
+        if target is None
+        else _open_live(scenario, plan, runtime, target, run_dir, progress)
     )
     with opening as stage:
         yield stage
@@ -111,11 +121,13 @@ def open_stage(
 
 @contextmanager
 def _open_live(
-    scenario: Scenario, plan: Plan, runtime: str, run_dir: Path, progress: Progress
+    scenario: Scenario,
+    plan: Plan,
+    runtime: str,
+    target: Target,
+    run_dir: Path,
+    progress: Progress,
 ) -> Iterator[Stage]:
-    from clients import environments  # only live workers need environments
-
-    library: Library = LIBRARIES.load(scenario.client.library)
     live: Runtime = RUNTIMES.load(runtime)()
     reason = live.can(scenario.backend.name)
     if reason:
@@ -123,7 +135,6 @@ def _open_live(
     shim = _clock_shim(plan)
     if isinstance(live, ClockShimmed):
         live.clock_shim = shim
-    python = environments.ensure(library, python=scenario.client.python, progress=progress)
     clock = MonotonicClock()
     ledger = FileLedger(run_dir, clock, start_ns=clock.now())
     mark = uuid.uuid4().hex
@@ -145,7 +156,7 @@ def _open_live(
         if scenario.resource.mode != "none":
             resource = LiveResource(run_dir, scenario.resource.mode, mark)
         teardown.add("resource", resource.close)
-        argv = library.command(python)
+        argv = target.library.command(target.python)
         pool = ProcessPool(
             argv, workers=workers, log_dir=run_dir / "workers", mark=mark, clock_shim=shim
         )
@@ -158,6 +169,7 @@ def _open_live(
             pool=pool,
             resource=resource,
             ledger=ledger,
+            lease=target.library.lease,
             options=scenario.client.options,
             threaded=True,
         )
@@ -217,6 +229,7 @@ def _open_sim(scenario: Scenario, plan: Plan, run_dir: Path) -> Iterator[Stage]:
             pool=setup.pool,
             resource=NoResource() if setup.resource is None else SimulatedResource(setup.resource),
             ledger=ledger,
+            lease=LIBRARIES.load(scenario.client.library).lease,
             options=scenario.client.options,
             threaded=False,
         )

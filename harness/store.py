@@ -47,6 +47,7 @@ class Environment(msgspec.Struct, omit_defaults=True, kw_only=True):
     git: dict[str, Any] = {}
     host: dict[str, str] = {}
     python: str = ""
+    client: dict[str, Any] = {}  # interpreter, packages and files of the library under test
     enforced_deadline: bool = False  # the client stops by itself when its lease is over
     has_lease: bool = True
     lease_kind: str = "ttl"  # ttl | session | connection | none

@@ -24,6 +24,7 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
+from clients.environments import clean
 from harness.core import limits
 from harness.core.clock import NS_PER_S
 from harness.core.errors import HarnessError
@@ -144,7 +145,7 @@ class ProcessWorker:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    env={**os.environ, **self._env},
+                    env={**clean(os.environ), **self._env},
                     start_new_session=True,  # Ctrl-C goes to the harness alone
                 )
             except OSError as error:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 EXIT_NO_ADAPTER = 3
 METHODS = ("open", "acquire", "release", "renew", "believes", "close")
+NEEDED = ("library", "distributions", "lease", "ERRORS", "open", "acquire", "release", "close")
 now = time.monotonic_ns
 
 
@@ -65,6 +66,7 @@ def main(argv: Sequence[str]) -> None:
     block.install()
     try:
         client = load(args.adapter, dict(args.adapter_arg))
+        greeting = hello(client)
     except Exception as error:
         traceback.print_exc()
         channel.log(f"cannot load adapter {args.adapter}: {describe(error)}")
@@ -72,7 +74,7 @@ def main(argv: Sequence[str]) -> None:
     session = Session(client, channel.send)
     drive = _drive_async if _is_async(client) else _drive
     try:
-        channel.send({"event": "hello", "value": hello(client)})
+        channel.send({"event": "hello", "value": greeting})
         drive(channel, session)
     except BrokenPipeError:
         pass  # the harness is gone; the operating system closes the library's connections
@@ -84,7 +86,10 @@ def main(argv: Sequence[str]) -> None:
 
 
 def load(path: str, args: dict[str, str]) -> Any:
-    """Loads one adapter file and makes its client; ``args`` are passed by keyword."""
+    """Loads one adapter file and makes its client; ``args`` are passed by keyword.
+
+    AttributeError names what the contract (clients/worker/adapter.py) asks for and it lacks.
+    """
     name = "lockhavoc_adapter_" + os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -92,7 +97,13 @@ def load(path: str, args: dict[str, str]) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module.ADAPTER(**args)
+    if not hasattr(module, "ADAPTER"):
+        raise AttributeError("the file defines no ADAPTER")
+    client = module.ADAPTER(**args)
+    missing = [needed for needed in NEEDED if not hasattr(client, needed)]
+    if missing:
+        raise AttributeError(f"its ADAPTER has no {', '.join(missing)}")
+    return client
 
 
 def hello(client: Any) -> dict[str, Any]:

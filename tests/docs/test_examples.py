@@ -24,6 +24,7 @@ PAGES = [
     DOCS / "how-to" / "check-a-history.md",
     DOCS / "how-to" / "ci.md",
     DOCS / "how-to" / "scenario.md",
+    pytest.param(DOCS / "how-to" / "own-library.md", marks=pytest.mark.live),
     pytest.param(DOCS / "tutorial.md", marks=pytest.mark.live),
 ]
 BLOCK = re.compile(
@@ -53,7 +54,7 @@ def pattern(shown: str) -> str:
 def test_examples_do_what_they_say(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if page.stem == "tutorial":
+    if page.stem in ("tutorial", "own-library"):
         require("process")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
