@@ -56,6 +56,7 @@ class Belief:
         bound_ms = context.belief_lag_ms_max
         found = sorted(losses(view), key=lambda loss: -loss.awake_ns)
         stats = figures(found, bound_ms)
+        stats["signals"] = sum(len(signals) for signals in view.lost.values())
         if not found:
             return Result(
                 checker=self.name,

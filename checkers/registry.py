@@ -4,8 +4,8 @@
 
 Safety: lease (was the lock granted rightly), exclusion (who believed to hold), belief (how long in
 a lock that was gone), honesty (was ok answered to somebody else's release), fencing and effects
-(was data harmed).  Apart from safety: liveness, fairness.  About the run itself: vacuity, stats,
-exceptions.
+(was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), fairness.
+About the run itself: vacuity, stats, exceptions.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ CHECKERS = Registry(
         "honesty": "checkers.honesty:Honesty",
         "lease": "checkers.lease:Lease",
         "liveness": "checkers.liveness:Liveness",
+        "recovery": "checkers.recovery:Recovery",
         "stats": "checkers.stats:Stats",
         "vacuity": "checkers.vacuity:Vacuity",
     },

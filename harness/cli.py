@@ -31,6 +31,8 @@ SCHEMAS = [
 _LAZY = {
     "audit": "harness.audit_command:audit_command",
     "check": "harness.judge_file:check_file",
+    "compare": "harness.verify.command:compare_command",
+    "verify": "harness.verify.command:verify_command",
 }
 
 

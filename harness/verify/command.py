@@ -1,0 +1,169 @@
+"""``lockhavoc verify`` and ``lockhavoc compare``: the command line of verifications."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness import store
+from harness.verify import page, toml
+from harness.verify.cells import scenario_data
+from harness.verify.compare import Comparison, compare
+from harness.verify.document import Document, encode, load
+from harness.verify.matrix import Planned, planned, verify
+
+SEED_MAX = 2**31
+FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
+
+
+@click.command("verify")
+@click.argument("library")
+@click.option("--only", multiple=True, metavar="SITUATION", help="Only this one; may be repeated.")
+@click.option("--backend", "backends", multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--runtime",
+    type=click.Choice(["auto", "docker", "process", "sim"]),
+    default="auto",
+    show_default=True,
+    help="Where the servers run, as for `lockhavoc run`.",
+)
+@click.option("--quick", is_flag=True, help="Only the situations that tell most.")
+@click.option("--seed", type=click.IntRange(0), help="Repeats the choices of an earlier run.")
+@click.option(
+    "--against",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The verify.json of another version: cells that got worse are a regression, exit 1.",
+)
+@click.option("--strict", is_flag=True, help="With --against: no longer better counts as worse.")
+@click.option("--print", "print_only", is_flag=True, help="Prints the scenarios, runs nothing.")
+@click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Writes a page.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Writes JUnit XML.")
+@click.option(
+    "--store",
+    "store_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("store"),
+    envvar="LOCKHAVOC_STORE",
+    show_default=True,
+    help="Where runs are kept.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+def verify_command(
+    library: str,
+    only: Sequence[str],
+    backends: Sequence[str],
+    runtime: str,
+    quick: bool,
+    seed: int | None,
+    against: Path | None,
+    strict: bool,
+    print_only: bool,
+    markdown: Path | None,
+    junit: Path | None,
+    store_dir: Path,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Puts LIBRARY through every situation that fits, and says what it promises, keeps and breaks.
+
+    Exit code 1: a promise was broken, or with --against a cell got worse.  2: something could not
+    be judged.  Ctrl-C keeps what is done.
+
+    \b
+    Examples:
+      lockhavoc verify redis-py
+      lockhavoc verify redis-py --quick --runtime process
+      lockhavoc verify redis-py --only holder-pause --backend redis-single --seed 7
+      lockhavoc verify redis-py --only holder-pause --print > holder-pause.toml
+      lockhavoc verify redis-py --against store/verify/redis-py/latest/verify.json
+    """
+    before = None if against is None else load(against)
+    cells = planned(library, backends=backends, runtime=runtime, only=only, quick=quick)
+    if print_only:
+        _print(cells)
+        return 0
+    seed = secrets.randbelow(SEED_MAX) if seed is None else seed
+    folder = _folder(store_dir, library)
+    say = _silent if quiet else _say
+    say(f"{len(cells)} cells for {library}, seed {seed}, kept in {folder}")
+    document = verify(
+        library,
+        cells,
+        seed=seed,
+        store_dir=store_dir,
+        argv=["lockhavoc", *sys.argv[1:]],
+        command=shlex.join(["lockhavoc", *sys.argv[1:]]),
+        progress=say,
+        keep=lambda found: store.write(folder / FILE, encode(found)),
+    )
+    store.write(folder / PAGE, page.markdown(document))
+    store.write(folder / JUNIT, page.junit(document))
+    store.finished(store_dir / "verify", folder)
+    if markdown is not None:
+        store.write(markdown, page.markdown(document))
+    if junit is not None:
+        store.write(junit, page.junit(document))
+    if before is None:
+        click.echo(encode(document) if as_json else page.text(document), nl=False)
+        return document.exit_code
+    found = compare(before, document, strict=strict)
+    _show(found, as_json=as_json)
+    return found.exit_code
+
+
+@click.command("compare")
+@click.argument("before", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("after", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--strict", is_flag=True, help="No longer better than claimed counts as worse.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def compare_command(before: Path, after: Path, strict: bool, as_json: bool) -> int:
+    """Compares two verifications (verify.json): cells that got worse are regressions, exit 1.
+
+    \b
+    Example:
+      lockhavoc compare released/verify.json mine/verify.json
+    """
+    found = compare(load(before), load(after), strict=strict)
+    _show(found, as_json=as_json)
+    return found.exit_code
+
+
+def _print(cells: Sequence[Planned]) -> None:
+    for number, plan in enumerate(cells):
+        data = scenario_data(plan.situation, plan.traits)
+        assert data is not None
+        head = "" if number == 0 else "\n# " + "-" * 78 + "\n\n"
+        click.echo(head + toml.dump(data), nl=False)
+
+
+def _folder(store_dir: Path, library: str) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
+    folder = store_dir / "verify" / library / stamp
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _show(found: Comparison, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    else:
+        click.echo(page.comparison_text(found), nl=False)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+__all__ = ["Document", "compare_command", "verify_command"]
