@@ -6,7 +6,6 @@ stdout carries the result only (one JSON object for ``decide``); notes go to std
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +14,7 @@ import click
 from harness.core.errors import EXIT_UNKNOWN
 from harness.core.limits import RETRY_CONTEXT_BYTES_MAX
 from harness.retry_deciders import Chosen, decider_options
+from harness.retry_kept import halts_command, requeue_command
 
 
 @click.group("retry")
@@ -123,23 +123,6 @@ def monitor_command(form: str, logs: tuple[Path, ...]) -> int:
     return 0
 
 
-@retry.command("requeue")
-@click.option("--lock", "lock_name", help="Only the letters of this lock.")
-@click.argument("letters", type=click.Path(path_type=Path))
-def requeue_command(lock_name: str | None, letters: Path) -> int:
-    """Prints the requests among the dead LETTERS, one JSON line each, and takes them out.
-
-    \b
-    Example:
-      lockhavoc retry requeue dead.jsonl --lock orders >> requests.jsonl
-    """
-    from clients.retry.record import requeue
-
-    given = requeue(letters, lambda request: click.echo(json.dumps(asdict(request))), lock_name)
-    click.echo(f"lockhavoc: {given} requests", err=True)
-    return 0
-
-
 @retry.command("bench")
 @click.option("--seeds", type=click.IntRange(1, 1_000), default=20, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
@@ -174,3 +157,7 @@ def bench_command(seeds: int, seed: int, waiters: int, floor_ms: int, as_json: b
         " in a second of processor time"
     )
     return 0
+
+
+retry.add_command(requeue_command)
+retry.add_command(halts_command)

@@ -102,6 +102,24 @@ def dead_letter(
     }  # fmt: skip
 
 
+def request_in(
+    place: object, record: dict[str, Any], lock_name: str | None = None
+) -> Request | None:
+    """The request in a dead letter (of this lock); None for any other record.
+
+    UserError, with the place, for a letter whose request is none.
+    """
+    asked = record.get("request")
+    if record.get("kind") != "dead-letter" or not isinstance(asked, dict):
+        return None
+    if lock_name not in (None, asked.get("lock_name")):
+        return None
+    try:
+        return Request(**(asked | {"constraints": tuple(asked.get("constraints", ()))}))
+    except TypeError as error:
+        raise UserError(f"{place}: a dead letter's request cannot be read: {error}") from error
+
+
 def requeue(path: str | Path, give: Callable[[Request], None], lock_name: str | None = None) -> int:
     """Hands dead letters (of one lock) to ``give`` and then takes them out of the file.
 
@@ -113,14 +131,12 @@ def requeue(path: str | Path, give: Callable[[Request], None], lock_name: str | 
         with opened as file:
             left = []
             for record in _records(path, file.read()):
-                wanted = record["kind"] == "dead-letter"
-                asked = record.get("request", {})
-                if wanted and lock_name in (None, asked.get("lock_name")):
-                    asked = asked | {"constraints": tuple(asked.get("constraints", ()))}
-                    give(Request(**asked))
-                    given += 1
-                else:
+                request = request_in(path, record, lock_name)
+                if request is None:
                     left.append(record)
+                else:
+                    give(request)
+                    given += 1
             file.seek(0)
             file.write(b"".join(json.dumps(record).encode() + b"\n" for record in left))
             file.truncate()

@@ -17,7 +17,8 @@ import contextlib
 import socket
 import threading
 import time
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from harness.core.errors import UserError
@@ -74,6 +75,17 @@ class Redis:
         """Closes the connection; a later call opens another."""
         with self._guard:
             self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def _open(self) -> None:
         self._buffer = b""
