@@ -33,6 +33,7 @@ _LAZY = {
     "check": "harness.judge_file:check_file",
     "compare": "harness.verify.command:compare_command",
     "verify": "harness.verify.command:verify_command",
+    "worker": "harness.worker_command:worker",
 }
 
 
