@@ -7,8 +7,8 @@ Everything is derived once from (History, CheckContext) and cached; nothing is j
 
 Traps.  A process number is not a worker: after an unknown outcome a worker goes on under the next
 number, which is the same modulo the number of workers (``extra.worker`` says it where present).
-Fault windows are in their widest reading, so a pause counts from the last thing that the worker
-still did in it.
+Fault windows are in their widest reading, so a pause is the longest time in it in which the worker
+did nothing.
 """
 
 from __future__ import annotations
@@ -148,14 +148,19 @@ class View:
         return found
 
     def _pause(self, process: int | str, fault: FaultWindow) -> Pause:
+        """The longest silence in the window: it may still act just before it is stopped, and again
+        between being woken and the harness having seen that."""
         over = INF if fault.end_ns is None else fault.end_ns
-        start, end = fault.start_ns, INF
+        best, last = (fault.start_ns, fault.start_ns), fault.start_ns
         for time in self._activity.get(process, ()):
+            if time <= fault.start_ns:
+                continue
+            if time - last > best[1] - best[0]:
+                best = (last, time)
+            last = time
             if time >= over:
-                end = time
-                break
-            start = max(start, time)
-        return Pause(process, start, end)
+                return Pause(process, *best)
+        return Pause(process, *(best if 0 < over - last < best[1] - best[0] else (last, INF)))
 
     @cached_property
     def _activity(self) -> dict[int | str, list[int]]:

@@ -20,6 +20,7 @@ from harness.cli import cli
 from harness.reference_audit import tables
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES
 from harness.scenario import Backend, Claim, Client, FaultSpec, Resource, Run, Scenario, Workload
+from harness.verify.reference import verification
 
 NOTE = "<!-- Made by `make reference` from the registries; change the code, not this page. -->\n"
 
@@ -34,6 +35,7 @@ def pages() -> dict[str, str]:
         "backends.md": _backends(),
         "scenario.md": _scenario(),
         "cli.md": _cli(),
+        "verify.md": _page("Verification", *(text for text in verification())),
     }
 
 

@@ -26,6 +26,8 @@ from typing import Any
 from harness import plan as plans
 from harness.core.errors import LockhavocError, RefusedError
 from harness.core.result import Result, Valid
+from harness.library_choice import apply
+from harness.library_options import NOTHING, Chosen
 from harness.report.document import VACUITY, RunReport, applies
 from harness.run import execute, publish
 from harness.scenario import parse
@@ -37,7 +39,9 @@ from harness.verify.traits import Traits
 FOUND_PER_PROPERTY = 1
 
 
-def scenario_data(situation: Situation, traits: Traits) -> dict[str, Any] | None:
+def scenario_data(
+    situation: Situation, traits: Traits, choice: Chosen = NOTHING
+) -> dict[str, Any] | None:
     """The scenario of a cell as data; None where the situation does not apply.
 
     Its claim is that all promises are kept; what is not promised is tolerated.
@@ -63,6 +67,11 @@ def scenario_data(situation: Situation, traits: Traits) -> dict[str, Any] | None
     for part in ("backend", "client"):
         if not data[part]["options"]:
             del data[part]["options"]
+    if choice != NOTHING:
+        chosen = apply(parse(data, source=f"situation {situation.name!r}"), choice).client
+        data["client"] = chosen.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude_defaults=True
+        )
     return data
 
 
@@ -72,16 +81,22 @@ def _tolerated(setup: Setup) -> list[str]:
     ]
 
 
-def replay_line(situation: Situation, traits: Traits, seed: int) -> str:
+def replay_line(situation: Situation, traits: Traits, seed: int, choice: Chosen = NOTHING) -> str:
     """The command that repeats one cell."""
+    return " ".join([*_replay_words(situation, traits, seed), *choice.words()])
+
+
+def _replay_words(situation: Situation, traits: Traits, seed: int) -> list[str]:
     words = [
         "lockhavoc", "verify", traits.library, "--only", situation.name,
         "--backend", traits.backend, "--runtime", traits.runtime, "--seed", str(seed),
     ]  # fmt: skip
-    return shlex.join(words)
+    return [shlex.quote(word) for word in words]
 
 
-def blank(situation: Situation, traits: Traits, *, seed: int | None = None) -> Cell:
+def blank(
+    situation: Situation, traits: Traits, *, seed: int | None = None, choice: Chosen = NOTHING
+) -> Cell:
     """A cell before its run."""
     setup = situation.build(traits)
     return Cell(
@@ -94,7 +109,7 @@ def blank(situation: Situation, traits: Traits, *, seed: int | None = None) -> C
         claims={} if setup is None else dict(setup.claims),
         why="" if setup is None else setup.why,
         seed=seed,
-        replay="" if seed is None else replay_line(situation, traits, seed),
+        replay="" if seed is None else replay_line(situation, traits, seed, choice),
     )
 
 
@@ -105,11 +120,15 @@ def run_cell(
     seed: int,
     store_dir: Path,
     argv: Sequence[str],
+    choice: Chosen = NOTHING,
     progress: Any = lambda _: None,
 ) -> tuple[Cell, RunReport | None]:
-    """Runs and judges a cell; a fault that cannot be done here is "not-run", with the reason."""
-    cell = blank(situation, traits, seed=seed)
-    data = scenario_data(situation, traits)
+    """Runs and judges a cell; a fault that cannot be done here is "not-run", with the reason.
+
+    choice: which version of the library runs; what it claims stays that of the registry.
+    """
+    cell = blank(situation, traits, seed=seed, choice=choice)
+    data = scenario_data(situation, traits, choice)
     assert data is not None, f"{situation.name} does not apply to {traits.library}"
     scenario = parse(data, source=f"situation {situation.name!r}")
     try:

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from harness import store
+from harness.library_options import Chosen, library_options
 from harness.verify import page, toml
 from harness.verify.cells import scenario_data
 from harness.verify.compare import Comparison, compare
@@ -25,6 +26,7 @@ FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
 
 @click.command("verify")
 @click.argument("library")
+@library_options
 @click.option("--only", multiple=True, metavar="SITUATION", help="Only this one; may be repeated.")
 @click.option("--backend", "backends", multiple=True, help="Only this one; may be repeated.")
 @click.option(
@@ -57,6 +59,7 @@ FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def verify_command(
+    choice: Chosen,
     library: str,
     only: Sequence[str],
     backends: Sequence[str],
@@ -75,7 +78,8 @@ def verify_command(
     """Puts LIBRARY through every situation that fits, and says what it promises, keeps and breaks.
 
     Exit code 1: a promise was broken, or with --against a cell got worse.  2: something could not
-    be judged.  Ctrl-C keeps what is done.
+    be judged.  Ctrl-C keeps what is done.  LIBRARY says what is promised; --with, --wheel, --python
+    and --adapter say which version of it, or whose code, is held to that.
 
     \b
     Examples:
@@ -83,12 +87,13 @@ def verify_command(
       lockhavoc verify redis-py --quick --runtime process
       lockhavoc verify redis-py --only holder-pause --backend redis-single --seed 7
       lockhavoc verify redis-py --only holder-pause --print > holder-pause.toml
-      lockhavoc verify redis-py --against store/verify/redis-py/latest/verify.json
+      lockhavoc verify redis-py --with redis-py==5.0.0
+      lockhavoc verify redis-py --adapter my_fork.py --against store/verify/latest/verify.json
     """
     before = None if against is None else load(against)
     cells = planned(library, backends=backends, runtime=runtime, only=only, quick=quick)
     if print_only:
-        _print(cells)
+        _print(cells, choice)
         return 0
     seed = secrets.randbelow(SEED_MAX) if seed is None else seed
     folder = _folder(store_dir, library)
@@ -102,6 +107,7 @@ def verify_command(
         argv=["lockhavoc", *sys.argv[1:]],
         command=shlex.join(["lockhavoc", *sys.argv[1:]]),
         progress=say,
+        choice=choice,
         keep=lambda found: store.write(folder / FILE, encode(found)),
     )
     store.write(folder / PAGE, page.markdown(document))
@@ -136,9 +142,9 @@ def compare_command(before: Path, after: Path, strict: bool, as_json: bool) -> i
     return found.exit_code
 
 
-def _print(cells: Sequence[Planned]) -> None:
+def _print(cells: Sequence[Planned], choice: Chosen) -> None:
     for number, plan in enumerate(cells):
-        data = scenario_data(plan.situation, plan.traits)
+        data = scenario_data(plan.situation, plan.traits, choice)
         assert data is not None
         head = "" if number == 0 else "\n# " + "-" * 78 + "\n\n"
         click.echo(head + toml.dump(data), nl=False)

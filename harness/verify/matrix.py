@@ -20,6 +20,7 @@ import msgspec
 from clients.libraries import Library
 from harness.core.errors import EXIT_INTERRUPTED, RefusedError, UserError
 from harness.interrupts import Interrupted, interruptible
+from harness.library_options import NOTHING, Chosen
 from harness.registries import BACKENDS, LIBRARIES, SIM
 from harness.verify.cells import blank, run_cell
 from harness.verify.document import Cell, Document, scorecard
@@ -111,6 +112,7 @@ def verify(
     argv: Sequence[str],
     command: str,
     progress: Progress,
+    choice: Chosen = NOTHING,
     keep: Callable[[Document], None] = lambda _: None,
 ) -> Document:
     """Runs the cells and puts them into one document; ``keep`` is called after each."""
@@ -131,7 +133,7 @@ def verify(
             for number, plan in enumerate(cells, 1):
                 place = f"[{number}/{len(cells)}] {plan.traits.backend} {plan.situation.name}"
                 progress(f"{place}: {plan.situation.says}")
-                cell, interrupted = _one(plan, document, seed, store_dir, argv)
+                cell, interrupted = _one(plan, document, seed, store_dir, argv, choice)
                 document.cells.append(cell)
                 document.interrupted |= interrupted
                 document.duration_ms = round((time.monotonic() - began) * 1000)
@@ -148,14 +150,26 @@ def verify(
 
 
 def _one(
-    plan: Planned, document: Document, seed: int, store_dir: Path, argv: Sequence[str]
+    plan: Planned,
+    document: Document,
+    seed: int,
+    store_dir: Path,
+    argv: Sequence[str],
+    choice: Chosen,
 ) -> tuple[Cell, bool]:
     """(the cell, was it interrupted)."""
     if plan.refused:
-        cell = blank(plan.situation, plan.traits, seed=seed)
+        cell = blank(plan.situation, plan.traits, seed=seed, choice=choice)
         cell.verdict, cell.says = "not-run", plan.refused
         return cell, False
-    cell, report = run_cell(plan.situation, plan.traits, seed=seed, store_dir=store_dir, argv=argv)
+    cell, report = run_cell(
+        plan.situation,
+        plan.traits,
+        seed=seed,
+        store_dir=store_dir,
+        argv=argv,
+        choice=choice,
+    )
     if report is None:
         return cell, False
     document.versions.update(report.versions)

@@ -64,7 +64,8 @@ def summary(document: Document) -> str:
     counts = [(document.count(verdict), words) for verdict, words in WORDS.items()]
     said = ", ".join(f"{count} {words}" for count, words in counts if count)
     cut = "; interrupted" if document.interrupted else ""
-    return f"{len(document.cells)} cells: {said or 'none'}{cut}"
+    many = "cell" if len(document.cells) == 1 else "cells"
+    return f"{len(document.cells)} {many}: {said or 'none'}{cut}"
 
 
 def _cell_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -218,5 +219,6 @@ def comparison_text(found: Comparison) -> str:
                 lines += [f"  again: {safe(change.replay)}"] if change.replay else []
     lines += [f"slower: {one}" for one in found.slower]
     same = sum(change.kind == "same" for change in found.changes)
-    lines.append(f"{len(found.regressions)} regressions, {same} of {len(found.changes)} unchanged")
+    many = "regression" if len(found.regressions) == 1 else "regressions"
+    lines.append(f"{len(found.regressions)} {many}, {same} of {len(found.changes)} unchanged")
     return "\n".join(lines) + "\n"

@@ -54,6 +54,13 @@ def test_time_asleep_is_no_lag_of_the_library() -> None:
     assert found.valid is Valid.TRUE
 
 
+def test_a_holder_acts_before_its_waking_is_seen() -> None:
+    """Between SIGCONT and the harness' look at it the worker writes and releases already."""
+    pause = fault("worker-pause", "w0", 1, 2100)
+    found = belief(paused_holder(), ttl_ms=1000, faults=[pause])
+    assert found.stats["awake_lag_ms_max"] == 0
+
+
 def test_a_bound_that_is_passed_is_a_violation_with_its_operations() -> None:
     found = belief(paused_holder(), ttl_ms=1000, belief_lag_ms_max=500)
     assert found.valid is Valid.FALSE

@@ -24,6 +24,7 @@ PAGES = [
     DOCS / "how-to" / "check-a-history.md",
     DOCS / "how-to" / "ci.md",
     DOCS / "how-to" / "scenario.md",
+    DOCS / "how-to" / "verify.md",
     DOCS / "how-to" / "write-a-worker.md",
     pytest.param(DOCS / "how-to" / "own-library.md", marks=pytest.mark.live),
     pytest.param(DOCS / "tutorial.md", marks=pytest.mark.live),
