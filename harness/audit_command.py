@@ -19,7 +19,9 @@ from pathlib import Path
 import click
 
 from checkers.audit import Record, as_json, as_text, audit
+from checkers.audit.logs import Mapping, read_mapping
 from checkers.audit.markdown import as_markdown
+from checkers.audit.read import DEFAULT
 from checkers.audit.sarif import as_sarif
 from checkers.audit.verdict import exit_code
 from harness.audit_case import COMMANDS
@@ -61,11 +63,13 @@ for _command in (*COMMANDS, history_command(_WRITERS)):
     audit_command.add_command(_command)
 
 
-def audited(paths: Sequence[Path], day: datetime.date) -> Record:
+def audited(paths: Sequence[Path], day: datetime.date, mapping: Mapping = DEFAULT) -> Record:
     """The record of files, folders and stored runs."""
     runs = [path for path in paths if is_run(path)]
     seen = [run_seen(path)[0] for path in runs]
-    return audit([path for path in paths if path not in runs], as_of=day, seen=seen)
+    return audit(
+        [path for path in paths if path not in runs], as_of=day, seen=seen, mapping=mapping
+    )
 
 
 @audit_command.command("files")
@@ -84,8 +88,17 @@ def audited(paths: Sequence[Path], day: datetime.date) -> Record:
     type=click.DateTime(["%Y-%m-%d"]),
     help="The day on which exceptions must still hold; default: today.",
 )
+@click.option(
+    "--log-map",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML file that says which words and fields of your logs mean what.",
+)
 def files_command(
-    paths: Sequence[Path], form: str, as_json_too: bool, as_of: datetime.datetime | None
+    paths: Sequence[Path],
+    form: str,
+    as_json_too: bool,
+    as_of: datetime.datetime | None,
+    log_map: Path | None,
 ) -> int:
     """Judges PATHS, which are files and folders.
 
@@ -96,8 +109,10 @@ def files_command(
     Examples:
       lockhavoc audit app/ redis.conf
       lockhavoc audit worker.py settings.py --json
+      lockhavoc audit logs/ --log-map log-map.toml
     """
     day = as_of.date() if as_of else datetime.datetime.now(tz=datetime.UTC).date()
-    record = audited(paths, day)
+    mapping = read_mapping(log_map) if log_map else DEFAULT
+    record = audited(paths, day, mapping)
     click.echo(_WRITERS["json" if as_json_too else form](record), nl=False)
     return exit_code(record)

@@ -15,18 +15,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from checkers.audit.live.histories import Seen
+from checkers.audit.logs import Mapping
 from checkers.audit.model import Record
-from checkers.audit.read import read
+from checkers.audit.read import DEFAULT, read
 from checkers.audit.report import as_data, as_json, as_text
 from checkers.audit.verdict import judge
 
 
-def audit(paths: Sequence[Path], *, as_of: datetime.date, seen: Sequence[Seen] = ()) -> Record:
+def audit(
+    paths: Sequence[Path],
+    *,
+    as_of: datetime.date,
+    seen: Sequence[Seen] = (),
+    mapping: Mapping = DEFAULT,
+) -> Record:
     """Reads and judges files and folders, and what was seen in runs and histories.
 
-    UserError where a path does not exist.
+    mapping: words and fields of logs.  UserError where a path does not exist.
     """
-    return judge(read(paths, seen), as_of=as_of)
+    return judge(read(paths, seen, mapping=mapping), as_of=as_of)
 
 
 __all__ = ["Record", "as_data", "as_json", "as_text", "audit"]

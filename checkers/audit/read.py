@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from checkers.audit.config_facts import config_facts, format_of
-from checkers.audit.live.histories import Seen
+from checkers.audit.live.histories import Seen, history_seen, is_history
+from checkers.audit.logs import Mapping, is_log, log_facts
 from checkers.audit.model import Fact, Unread
 from checkers.audit.python_locks import lock_facts
 from checkers.audit.python_names import Project
@@ -31,6 +32,7 @@ from harness.core.limits import AUDIT_FILE_BYTES_MAX
 _ABOUT = re.compile(
     r"lock|lease|mutex|leader|setnx|nx\s*=|advisory|semaphore|renew|ttl|expire", re.I
 )
+DEFAULT = Mapping()
 _SKIPPED = {"__pycache__", "node_modules", "venv", "dist", "build", "store"}
 _LATER = {  # code that the audit does not read yet: said, not skipped in silence
     ".go": "Go", ".java": "Java", ".kt": "Kotlin", ".js": "JavaScript", ".ts": "TypeScript",
@@ -49,17 +51,25 @@ class Inputs:
     others: int = 0  # files of no known kind below the folders
 
 
-def read(paths: Sequence[Path], seen: Sequence[Seen] = ()) -> Inputs:
+def read(paths: Sequence[Path], seen: Sequence[Seen] = (), *, mapping: Mapping = DEFAULT) -> Inputs:
     """All facts of the files and folders given; UserError if a path does not exist.
 
-    seen: runs and histories that were judged, whose facts come on top.
+    seen: runs and histories that were judged, whose facts come on top.  mapping: of the words of
+    logs.
     """
     missing = [f"{path}: no such file or folder" for path in paths if not path.exists()]
     if missing:
         raise UserError("nothing can be audited", missing)
     inputs, project = Inputs(), Project()
+    logs: list[Path] = []
+    histories = list(seen)
     for path, named in _files(paths):
-        _load(inputs, path, named)
+        if is_history(path):
+            histories.append(history_seen(path))
+        elif is_log(path):
+            logs.append(path)
+        else:
+            _load(inputs, path, named)
     settings: list[Fact] = []
     for name, text in list(inputs.texts.items()):
         try:
@@ -83,12 +93,21 @@ def read(paths: Sequence[Path], seen: Sequence[Seen] = ()) -> Inputs:
             found += locks + raw_facts(module, [f for f in locks if f.kind == "grant"])
         except RecursionError:
             _refuse(inputs, name, "nested too deeply to be followed")
-    for item in seen:
+    found += _logs(inputs, logs, mapping)
+    for item in histories:
         found += item.facts
         inputs.texts[item.path], inputs.digests[item.path] = "", item.digest
     found.sort(key=lambda fact: (fact.place, fact.kind))
     inputs.facts = Facts(tuple(found), code_files=len(project.modules))
     return inputs
+
+
+def _logs(inputs: Inputs, paths: Sequence[Path], mapping: Mapping) -> list[Fact]:
+    report = log_facts(paths, mapping)
+    inputs.unread += report.unread
+    inputs.digests |= report.digests
+    inputs.texts |= dict.fromkeys(report.digests, "")
+    return report.facts
 
 
 def _refuse(inputs: Inputs, name: str, why: str) -> None:

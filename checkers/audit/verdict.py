@@ -39,7 +39,7 @@ EXPECTED = {
     Dimension.RELEASE_RETRY: "released on every way out, by its owner only; waits are bounded",
     Dimension.RECOVERY: "after a death or a restart somebody gets the lock within a known time",
 }
-_ABOUT_LOCKS = {"lock", "grant", "release", "renew", "anomaly", "proof"}
+_ABOUT_LOCKS = {"lock", "grant", "release", "renew", "anomaly", "proof", "log", "log-read"}
 
 
 def judge(inputs: Inputs, *, as_of: datetime.date) -> Record:

@@ -23,6 +23,7 @@ from checkers import api
 from checkers.audit.live.facts import result_facts
 from checkers.audit.model import Fact, Place
 from checkers.interchange import locate, read_history
+from checkers.interchange.files import head
 from checkers.models.base import LOCK_F
 from harness.core.errors import UserError
 from harness.core.history import History, Type
@@ -34,6 +35,16 @@ class Seen(msgspec.Struct, frozen=True):
     path: str
     digest: str
     facts: tuple[Fact, ...]
+
+
+def is_history(path: Path) -> bool:
+    """Whether a file is a history: Jepsen's EDN by its name, ours by its first line."""
+    if path.name.endswith((".edn", ".edn.gz")):
+        return True
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        return False
+    first = head(path).partition(b"\n")[0]
+    return b'"lockhavoc/history/' in first or (b'"process"' in first and b'"invoke"' in first)
 
 
 def digest_of(path: Path) -> str:
