@@ -33,7 +33,7 @@ from harness.core.errors import UserError
 from harness.core.history import NEMESIS
 
 WRITE = "write"
-INDEX, TIME, PROCESS = attrgetter("index"), attrgetter("time"), attrgetter("process")
+TIME, PROCESS = attrgetter("time"), attrgetter("process")
 
 
 class Online(Locks):
@@ -57,19 +57,21 @@ class Online(Locks):
         """Takes the next events.  UserError if they are malformed (nothing is judged then)."""
         if not batch:
             return
-        self.in_order(batch)
         pending, pop, resources = self.pending, self.pending.pop, self.resources
-        on, ok = self._on, self._on["ok"]
+        on, ok, now, last = self._on, self._on["ok"], self.now, self.last_index
         for event in batch:
-            process, kind = event.process, event.type
+            process, kind, at, index = event.process, event.type, event.time, event.index
+            if at < now or index <= last:
+                raise UserError(self.says.out_of_order(event, now, last))
+            now, last = at, index
             if kind == "invoke":
                 if process in pending:
-                    self.now = event.time
+                    self.now = at
                     self.abandon(pending[process])
                 pending[process] = event
                 if event.f == WRITE:
                     resource = resources.get(event.key) or self.resource(event.key)
-                    if resource.at == event.time:
+                    if resource.at == at:
                         self.put_aside(event.key, "a write begins when another ends")
                     event.floor, event.floor_by = resource.greatest, resource.greatest_by
                 continue
@@ -77,7 +79,7 @@ class Online(Locks):
             if invoke is None or f != invoke.f or event.key != invoke.key:
                 self.unpaired(event, invoke)
                 continue
-            self.now = event.time
+            self.now = at
             if kind == "ok":
                 ok[f](invoke, event)
                 continue
@@ -86,22 +88,11 @@ class Online(Locks):
                 self.workers = self.processes_until(event, batch)
         if not self.workers:
             self.processes.update(map(PROCESS, batch))
-        self.now, self.last_index = batch[-1].time, batch[-1].index
+        self.now, self.last_index = now, last
         self.events += len(batch)
+        self.since = min(map(TIME, pending.values()), default=now)
         self.waits.granted(self.grants)
         self.grants.clear()
-
-    def in_order(self, batch: list[Line]) -> None:
-        """UserError unless indices grow and time does not go back.  (Lists are compared in C.)"""
-        indices, times = list(map(INDEX, batch)), list(map(TIME, batch))
-        first, now, last = indices[0], self.now, self.last_index
-        counted = first > last and indices == list(range(first, first + len(batch)))
-        if counted and times[0] >= now and times == sorted(times):
-            return
-        for event in batch:
-            if event.time < now or event.index <= last:
-                raise UserError(self.says.out_of_order(event, now, last))
-            now, last = event.time, event.index
 
     def processes_until(self, last: Line, batch: list[Line]) -> int:
         """How many processes there were before the first was replaced by another."""

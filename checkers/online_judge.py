@@ -40,6 +40,7 @@ class Judge:
         self.forgot = False
         self.aside: dict[str | None, str] = {}
         self.now = 0
+        self.since = 0  # nothing that is pending, or will be, was asked before
         self.says = Says()
         self.waits = Waits()
         self.grants: list[Hold] = []  # of this batch, for the figures of waiting

@@ -40,10 +40,13 @@ class Locks(Judge):
             self.put_aside(lock.key, f"hold {name!r} was used again before its end was known")
         holds[name] = hold
         self.grants.append(hold)
+        recent = lock.recent
         if lock.last_a > call:
-            self.waits.passed_by(lock.recent, call)
+            self.waits.passed_by(recent, call)
+        elif lock.last_a <= self.since:
+            recent.clear()  # they passed nobody; what is kept is slow to fetch
         lock.last_a = a
-        lock.recent.append(hold)
+        recent.append(hold)
         queue = lock.queue
         queue.append(hold)
         if len(queue) > 1:

@@ -40,7 +40,6 @@ from harness.core.errors import UserError
 from harness.core.history import History
 from harness.core.limits import ENGINE_BUDGET_S
 from harness.core.result import Result
-from harness.judge_run import show_run
 from harness.report.escape import mask_all
 from harness.report.verdict import EXIT_CODES, VerdictDocument, lines_in, of_result, render
 
@@ -184,6 +183,8 @@ def check_file(file: Path, model: str | None, as_json: bool, **options: Any) -> 
     """
     if model is None:
         if file.is_dir():
+            from harness.judge_run import show_run  # half a second of imports, for runs only
+
             return show_run(file, as_json=as_json)
         raise click.UsageError(
             f"{file} is no run directory, and a history needs --model "
