@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from checkers.fairness import bypasses
 from checkers.generate import INJECTIONS, generate
 from checkers.interchange import read_history
+from checkers.models.base import LOCK_F
 from checkers.monitors import belief, lease, mutex, resource
+from checkers.monitors.span import by_key
 from checkers.stream import Lines, check_stream
 from checkers.validate import problems
 from harness.core.errors import UserError
+from harness.core.history import Op
 from harness.core.result import Valid
 
 TTL_NS = 60_000_000
@@ -92,6 +98,34 @@ def test_memory_does_not_grow_with_the_history(tmp_path: Path) -> None:
             most = max(most, len(online.holds) + len(online.ended) + queued)
         sizes.append(most)
     assert max(sizes) < 60, sizes
+
+
+@pytest.mark.parametrize("keys", [1, 4, 16])
+def test_who_was_passed_by_is_counted_as_in_the_batch(tmp_path: Path, keys: int) -> None:
+    rng = random.Random(keys)
+    events: list[tuple[int, int, int, str, str, str]] = []
+    for process in range(8):
+        now = 0
+        for number in range(200):
+            hold, key = f"{process}-{number}", f"k{rng.randrange(keys)}"
+            for f, longest in (("acquire", rng.choice((3, 30, 300))), ("release", 3)):
+                end = now + rng.randint(1, longest)
+                events.append((now * 8, process, 0, f, key, hold))
+                events.append((end * 8, process, 1, f, key, hold))
+                now = end + 1
+    events.sort()
+    path = tmp_path / "h.jsonl"
+    with path.open("wb") as file:
+        for index, (at, process, ends, f, key, hold) in enumerate(events):
+            op = Op(
+                index, at + process, process, "ok" if ends else "invoke", f, key, {"hold": hold}
+            )
+            file.write(msgspec.json.encode(op) + b"\n")
+    grants = by_key(read_history(path).intervals(), LOCK_F, fails=True)
+    passed = [n for spans in grants.values() for n in bypasses(spans)]
+    stats = check_stream(path)["fairness"].stats
+    assert stats["bypasses"] == sum(passed) > 0
+    assert stats["bypass_max"] == max(passed)
 
 
 def test_malformed_and_torn_lines(tmp_path: Path) -> None:
