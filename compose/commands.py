@@ -20,7 +20,7 @@ def run_to_end(
 ) -> None:
     """Runs ``argv``; HarnessError that begins with ``what`` and ends with its last ``lines``.
 
-    how: further arguments of ``subprocess.run`` (cwd, user).
+    how: further arguments of ``subprocess.run`` (cwd).
     """
     try:
         done = subprocess.run(

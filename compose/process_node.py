@@ -9,7 +9,6 @@ port is never taken for ours.  Servers listen on 127.0.0.1 only.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from collections.abc import Sequence
@@ -45,7 +44,6 @@ class ProcessNode(ServerNode):
         clock = SkewFile(data.parent / f"{name}.clock") if clock_shim else None
         super().__init__(name, family, port=port, clock=clock)
         self.data, self.log, self._program = data, log, program
-        self._user = program.user if os.geteuid() == 0 else None
         env = dict(program.env)
         if clock is not None and clock_shim is not None:
             clock.create()
@@ -57,7 +55,6 @@ class ProcessNode(ServerNode):
             log=log,
             cwd=data,
             env=env,
-            user=self._user,
         )
 
     def spawn(self) -> None:
@@ -66,9 +63,6 @@ class ProcessNode(ServerNode):
         self.data.mkdir(parents=True, exist_ok=True)
         for name, text in self._program.files.items():
             (self.data / name).write_text(text)
-        if self._user is not None:
-            for path in (self.data, *self.data.iterdir()):
-                os.chown(path, self._user, self._user)
         if fresh:
             for argv in self._program.prepare:
                 self._server.prepare(argv)

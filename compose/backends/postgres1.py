@@ -12,8 +12,8 @@ looks, since TCP keepalives are answered by the kernel, here by that of Toxiprox
 from __future__ import annotations
 
 from compose.backends.postgres import (
-    LOCAL_REFUSED,
     PORT,
+    POSTGRES_LOCAL,
     POSTGRES_OPTIONS,
     postgres_server_args,
 )
@@ -29,5 +29,5 @@ POSTGRES1 = BackendSpec(
     releases_refused={},
     options=POSTGRES_OPTIONS,
     server_args=postgres_server_args,
-    local_refused=LOCAL_REFUSED,
+    local=POSTGRES_LOCAL,
 )

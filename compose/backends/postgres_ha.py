@@ -15,14 +15,31 @@ on its own loopback at the other's port.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compose.backends.postgres import (
-    LOCAL_REFUSED,
     PORT,
     PORT_STANDBY,
+    POSTGRES_LOCAL,
     POSTGRES_OPTIONS,
     postgres_server_args,
 )
 from compose.backends.spec import RELEASES, BackendSpec, NodeSpec
+from compose.primary import facts_of
+from harness.core.errors import HarnessError
+from harness.core.protocols import Node
+
+
+def formed(nodes: Mapping[str, Node]) -> str:
+    """ "" if the standby streams from the primary."""
+    lacks = []
+    for name, facts in facts_of(nodes).items():
+        if isinstance(facts, HarnessError):
+            lacks.append(f"{name}: {facts}")
+        elif not facts["streaming"]:
+            lacks.append(f"{name} replicates nothing")
+    return "; ".join(lacks)
+
 
 POSTGRES_HA = BackendSpec(
     name="postgres-ha",
@@ -37,5 +54,6 @@ POSTGRES_HA = BackendSpec(
     releases_refused={},
     options=POSTGRES_OPTIONS,
     server_args=postgres_server_args,
-    local_refused=LOCAL_REFUSED,
+    local=POSTGRES_LOCAL,
+    formed=formed,
 )

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compose.backends.postgres import (
-    LOCAL_REFUSED,
     PORT,
     PORT_POOLER,
     POSTGRES_OPTIONS,
@@ -63,5 +62,5 @@ POSTGRES_PGBOUNCER = BackendSpec(
     },
     server_args=postgres_server_args,
     compose_env=_compose_env,
-    local_refused=LOCAL_REFUSED,
+    local_refused="no wheel brings PgBouncer; use docker",
 )

@@ -63,7 +63,6 @@ class LocalProgram(msgspec.Struct, frozen=True, kw_only=True):
     argv: its command.  version: of its binary, as it must say itself ("" = not compared).
     env: besides PATH and LANG.  files: name below its data folder -> text, written before each
     start.  prepare: commands run once on an empty data folder, before the first start.
-    user: uid it runs under if we are root (some servers refuse root), None = ours.
     """
 
     argv: tuple[str, ...]
@@ -71,7 +70,6 @@ class LocalProgram(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
     prepare: tuple[tuple[str, ...], ...] = ()
-    user: int | None = None
 
 
 class LocalPlace(msgspec.Struct, frozen=True, kw_only=True):

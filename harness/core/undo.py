@@ -49,6 +49,19 @@ def process_name(pid: int) -> str | None:
         return None
 
 
+def process_tree(pid: int) -> list[int]:
+    """The process and all that descend from it, itself first; of what it was if it is gone."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        fields = _stat_fields(int(entry.name)) if entry.name.isdigit() else None
+        if fields is not None:
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [pid]
+    for parent in found:  # grows while it is walked
+        found += children.get(parent, ())
+    return found
+
+
 def catches_signal(pid: int, number: int) -> bool:
     """True if the process lives and has a handler for this signal (proc(5), status, SigCgt)."""
     try:
@@ -68,9 +81,10 @@ def _stat_fields(pid: int) -> list[str] | None:
     return text.rpartition(")")[2].split()
 
 
-def signal_step(pid: int, name: str = "CONT") -> Step:
-    """Sends a signal to one process."""
-    return {"do": "signal", "pid": pid, "start": process_start_ticks(pid), "signal": name}
+def signal_step(pid: int, name: str = "CONT", *, tree: bool = False) -> Step:
+    """Sends a signal to one process, or to all that descend from it, too."""
+    step = {"do": "signal", "pid": pid, "start": process_start_ticks(pid), "signal": name}
+    return step | {"tree": True} if tree else step
 
 
 def kill_step(pid: int, *, group: bool = False) -> Step:
@@ -82,7 +96,7 @@ MARK_VARIABLE = "LOCKHAVOC_MARK"
 
 
 def kill_marked_step(mark: str) -> Step:
-    """Kills every process whose environment holds ``LOCKHAVOC_MARK=<mark>``.
+    """Kills every process whose environment holds ``LOCKHAVOC_MARK=<mark>``, and its children.
 
     It can be promised *before* the process exists, so that no crash of the harness falls into the
     window between spawning and writing down the pid.
@@ -139,8 +153,9 @@ def _signal(step: Step) -> str:
     pid = step["pid"]
     if not _same_process(step):
         return f"process {pid} is gone"
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, getattr(signals, f"SIG{step['signal']}"))
+    for each in process_tree(pid) if step.get("tree") else [pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, getattr(signals, f"SIG{step['signal']}"))
     return f"sent SIG{step['signal']} to process {pid}"
 
 
@@ -183,7 +198,9 @@ def _kill_marked(step: Step) -> str:
         pids = marked_processes(step["mark"])
         if not pids:
             break
-        for pid in pids:
+        # A server may overwrite the environment of its children (PostgreSQL's titles), and a
+        # stopped one would outlive its parent.
+        for pid in {each for marked in pids for each in process_tree(marked)}:
             _kill(kill_step(pid))
     else:
         raise HarnessError(f"processes marked {step['mark']} keep coming back: {pids}")
