@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from checkers.audit.config_facts import config_facts, format_of
+from checkers.audit.languages.grammars import language_of
+from checkers.audit.languages.reader import code_facts
 from checkers.audit.live.histories import Seen, history_seen, is_history
 from checkers.audit.logs import Mapping, is_log, log_facts
 from checkers.audit.model import Fact, Unread
@@ -35,8 +37,8 @@ _ABOUT = re.compile(
 DEFAULT = Mapping()
 _SKIPPED = {"__pycache__", "node_modules", "venv", "dist", "build", "store"}
 _LATER = {  # code that the audit does not read yet: said, not skipped in silence
-    ".go": "Go", ".java": "Java", ".kt": "Kotlin", ".js": "JavaScript", ".ts": "TypeScript",
-    ".rb": "Ruby", ".sql": "SQL", ".lua": "Lua",
+    ".kt": "Kotlin", ".kts": "Kotlin", ".scala": "Scala", ".cs": "C#", ".rs": "Rust",
+    ".php": "PHP",
 }  # fmt: skip
 
 
@@ -71,10 +73,13 @@ def read(paths: Sequence[Path], seen: Sequence[Seen] = (), *, mapping: Mapping =
         else:
             _load(inputs, path, named)
     settings: list[Fact] = []
+    code: dict[str, str] = {}  # in other languages than Python
     for name, text in list(inputs.texts.items()):
         try:
             if name.endswith((".py", ".pyi")):
                 project.add(name, text)
+            elif language_of(name):
+                code[name] = text
             else:
                 settings += config_facts(name, text)
         except (SyntaxError, ValueError, RecursionError) as error:
@@ -84,6 +89,10 @@ def read(paths: Sequence[Path], seen: Sequence[Seen] = (), *, mapping: Mapping =
         if fact.get("format") == "env":
             project.environment[str(fact.get("name"))] = str(fact.get("value"))
     found = list(settings)
+    others, refused = code_facts(code, project.environment)
+    found += others
+    for name, why in refused.items():
+        _refuse(inputs, name, why)
     for name in list(project.modules):
         if not _ABOUT.search(inputs.texts[name]):
             continue  # none of the words that a fact begins with: a constant may still be used
@@ -98,7 +107,7 @@ def read(paths: Sequence[Path], seen: Sequence[Seen] = (), *, mapping: Mapping =
         found += item.facts
         inputs.texts[item.path], inputs.digests[item.path] = "", item.digest
     found.sort(key=lambda fact: (fact.place, fact.kind))
-    inputs.facts = Facts(tuple(found), code_files=len(project.modules))
+    inputs.facts = Facts(tuple(found), code_files=len(project.modules) + len(code))
     return inputs
 
 
@@ -120,7 +129,7 @@ def _load(inputs: Inputs, path: Path, named: bool) -> None:
     if path.suffix in _LATER:
         inputs.unread.append(Unread(name, f"{_LATER[path.suffix]} is not read by this version"))
         return
-    code = path.suffix in (".py", ".pyi")
+    code = path.suffix in (".py", ".pyi") or bool(language_of(name))
     looks = code or path.suffix in (".conf", ".ini", ".toml", ".json", ".env", ".properties")
     if not looks and path.name != ".env":
         inputs.others += 1

@@ -42,7 +42,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table of rules.  ``fixes`` by library; "" is for all others."""
+    """One row of the table of rules.  ``fixes`` by library, then language; "" is for all others."""
 
     id: str
     kind: str
@@ -61,6 +61,7 @@ class Rule:
     def _finding(self, hit: Hit) -> Finding:
         where = hit.place or hit.fact.place
         library = str(hit.fact.get("library", ""))
+        language = str(hit.fact.get("language", ""))
         dimension = hit.dimension or self.dimension
         others = {*self.also, self.dimension} - {dimension} if self.also else set()
         return Finding(
@@ -74,7 +75,7 @@ class Rule:
             column=where.column,
             says=hit.says,
             interleaving=hit.steps or self.interleaving,
-            fix=self.fixes.get(library, self.fixes[""]),
+            fix=self.fixes.get(library) or self.fixes.get(language) or self.fixes[""],
             also=tuple(sorted(others)),
             replay=hit.replay,
         )

@@ -62,14 +62,14 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_listed_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def lock(:\n")
     (tmp_path / "broken.toml").write_text("lock = = 1\n")
-    (tmp_path / "later.go").write_text("package main\n")
+    (tmp_path / "later.kt").write_text("fun main() {}\n")
     (tmp_path / "latin.py").write_bytes(b"# \xe4\n")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
     ended = run(tmp_path, tmp_path / "picture.png", "--json")
     unread = {Path(u["path"]).name: u["why"] for u in json.loads(ended.stdout)["unread"]}
-    assert set(unread) == {"broken.py", "broken.toml", "later.go", "latin.py", "picture.png"}
+    assert set(unread) == {"broken.py", "broken.toml", "later.kt", "latin.py", "picture.png"}
     assert "line 1" in unread["broken.py"]
-    assert "Go" in unread["later.go"]
+    assert "Kotlin" in unread["later.kt"]
     assert ended.returncode == 2
 
 
@@ -137,13 +137,13 @@ def test_sarif_points_at_the_lines_and_keeps_exceptions_as_suppressions(tmp_path
         )
     )
     (tmp_path / "an app.py").write_text(text)
-    (tmp_path / "later.go").write_text("package main")
+    (tmp_path / "later.kt").write_text("fun main() {}")
     ended = run(".", "--format", "sarif", "--as-of", "2026-11-30", cwd=tmp_path)
     (kept,) = json.loads(ended.stdout)["runs"][0]["results"]
     assert kept["suppressions"][0]["justification"] == "until 2026-12-01: moved soon"
     assert kept["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "an%20app.py"
     (note,) = json.loads(ended.stdout)["runs"][0]["invocations"][0]["toolExecutionNotifications"]
-    assert "Go is not read" in note["message"]["text"]
+    assert "Kotlin is not read" in note["message"]["text"]
 
 
 def test_markdown_has_all_sections_and_lets_no_name_become_markup(tmp_path: Path) -> None:

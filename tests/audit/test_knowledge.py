@@ -9,6 +9,7 @@ import redis.lock
 
 from checkers.audit.kinds import KINDS
 from checkers.audit.knowledge import BY_METHOD, CLIENTS, LIBRARIES
+from checkers.audit.knowledge_code import CODE_LIBRARIES
 from checkers.audit.model import Dimension
 from checkers.audit.rules.registry import RULES
 from checkers.registry import CHECKERS
@@ -31,7 +32,9 @@ def test_every_checker_that_a_kind_names_exists() -> None:
 
 
 def test_fixes_are_for_libraries_that_are_known() -> None:
-    known = {"", "redis commands", "advisory lock", *LIBRARIES}
+    languages = {row.language for row in CODE_LIBRARIES.values()} | {"lua", "sql"}
+    known = {"", "redis commands", "advisory lock", "lock table"}
+    known |= {*LIBRARIES, *CODE_LIBRARIES, *languages}
     for name in RULES.names():
         assert set(RULES.load(name).fixes) <= known
     assert {family for family, _ in BY_METHOD} <= set(CLIENTS.values())

@@ -46,7 +46,12 @@ UNGUARDED = Rule(
         "A goes on and deletes (or lengthens) what is B's lock now",
         "C takes the lock while B is still at work",
     ),
-    fixes={"": _SCRIPT},
+    fixes={
+        "": _SCRIPT,
+        "lua": "if redis.call('get', KEYS[1]) == ARGV[1] then (del or pexpire) else return 0 end",
+        "Redisson": "unlock(), which compares the owner; forceUnlock() is for people, not code",
+        "lock table": "add AND owner = :token to the condition, and check that one row was changed",
+    },
     check=_unguarded,
     also=(Dimension.IDENTITY,),
 )
@@ -66,6 +71,14 @@ def _guessable(facts: Facts) -> Iterator[Hit]:
 
 
 _FRESH = "make the token anew for each acquisition: token = uuid.uuid4().hex, and keep it with it"
+_FRESH_FIXES = {
+    "": _FRESH,
+    "javascript": "make the token anew for each acquisition: crypto.randomUUID(), and keep it",
+    "go": "make the token anew for each acquisition: uuid.NewString(), and keep it",
+    "java": "make the token anew for each acquisition: UUID.randomUUID().toString(), and keep it",
+    "ruby": "make the token anew for each acquisition: SecureRandom.uuid, and keep it",
+    "lua": "take the token as ARGV[1], made anew by the client for each acquisition",
+}
 GUESSABLE_TOKEN = Rule(
     id="A-ID-2",
     kind="K01",
@@ -77,7 +90,7 @@ GUESSABLE_TOKEN = Rule(
         "A's lease ends; B takes the lock with the same value",
         "A releases: the value fits, so B's lock is deleted",
     ),
-    fixes={"": _FRESH},
+    fixes=_FRESH_FIXES,
     check=_guessable,
 )
 
@@ -104,7 +117,7 @@ SHARED_TOKEN = Rule(
         "thread 2 of the same process takes it with the same token",
         "thread 1 releases: the token fits, so thread 2 has lost the lock",
     ),
-    fixes={"": _FRESH},
+    fixes=_FRESH_FIXES,
     check=_shared,
 )
 
@@ -112,10 +125,12 @@ SHARED_TOKEN = Rule(
 def _unused(facts: Facts) -> Iterator[Hit]:
     for fact in facts.of("grant"):
         if fact.get("how") == "with":
-            if not fact.get("with_raises") and fact.get("may_fail"):
+            looks = fact.get("use") in ("checked", "used")
+            if not fact.get("with_raises") and fact.get("may_fail") and not looks:
+                word = "block" if fact.get("language") else "with-block"
                 yield Hit(
                     fact,
-                    f"the with-block of {fact.get('library')} runs even if the lock was not taken",
+                    f"the {word} of {fact.get('library')} runs even if the lock was not taken",
                 )
         elif fact.get("may_fail") and fact.get("use") in ("dropped", "unchecked"):
             yield Hit(
@@ -140,6 +155,8 @@ UNUSED_ACQUIRE = Rule(
         "": "if not acquired: leave (return, raise or retry) before the first protected step",
         "etcd3": "call acquire() yourself and leave if it returns False; its with-block does not "
         "look",
+        "redlock-rb": "look at what the block is given (return unless locked), or call lock!",
+        "go": "if err != nil, or if the answer is false: return before the first protected step",
         "django-pglock": "pass side_effect=pglock.Raise, or test the value that the block is given",
     },
     check=_unused,

@@ -41,7 +41,9 @@ NO_LEASE = Rule(
         "": "give the lock a lease in the step that takes it",
         "redis-py": "client.lock(name, timeout=SECONDS), longer than the longest work, or renew",
         "python-redis-lock": "redis_lock.Lock(client, name, expire=SECONDS, auto_renewal=True)",
-        "redis commands": "client.set(key, token, nx=True, px=MILLISECONDS), one command",
+        "redis commands": "SET key token NX PX milliseconds, one command",
+        "lock table": "give the table a column for the expiry, set it by the server's clock in the "
+        "statement that takes the row, and let others take a row that has expired",
     },
     check=_no_lease,
     also=(Dimension.RECOVERY,),
@@ -73,7 +75,15 @@ SECOND_COMMAND = Rule(
         "A dies before the command that sets the lease",
         "the key stays for ever; B waits without end",
     ),
-    fixes={"": "client.set(key, token, nx=True, px=MILLISECONDS), one command"},
+    fixes={
+        "": "client.set(key, token, nx=True, px=MILLISECONDS), one command",
+        "javascript": "client.set(key, token, 'PX', milliseconds, 'NX'), or {NX: true, PX: "
+        "milliseconds} in node-redis, one command",
+        "go": "SetNX(ctx, key, token, 30*time.Second), one command",
+        "java": "SET with NX and PX in one command: SetParams().nx().px(ms), or "
+        "setIfAbsent(key, token, Duration)",
+        "ruby": "redis.set(key, token, nx: true, px: milliseconds), one command",
+    },
     check=_second_command,
     also=(Dimension.RECOVERY,),
 )
@@ -93,6 +103,8 @@ def _unit(facts: Facts) -> Iterator[Hit]:
             says = f"{word} is seconds by its name, and this takes milliseconds"
         elif unit == S and number and number >= 5000 and number % 1000 == 0 and number % 3600:
             says = f"the lease is {number:g} seconds ({number / 3600:.1f} hours): milliseconds?"
+        elif unit == 1 and lease_ns and 0 < lease_ns < MS:
+            says = f"the lease is {lease_ns} nanoseconds: a duration without its unit"
         elif unit == MS and number and 0 < number < 100:
             says = f"the lease is {number:g} milliseconds, over before the work begins: seconds?"
         else:
@@ -111,7 +123,11 @@ UNIT = Rule(
         "the lease is over while A works (or a dead holder blocks for hours)",
         "B takes the lock while A is inside (or waits for hours)",
     ),
-    fixes={"": "convert at the call, and put the unit last in the name (lease_s, lease_ms)"},
+    fixes={
+        "": "convert at the call, and put the unit last in the name (lease_s, lease_ms)",
+        "go": "write the unit: 30*time.Second",
+        "ShedLock": 'write the unit: lockAtMostFor = "10m"; a bare number is milliseconds',
+    },
     check=_unit,
 )
 
@@ -202,9 +218,10 @@ TIMING = Rule(
 def _creating(facts: Facts) -> Iterator[Hit]:
     for fact in facts.of("renew"):
         if fact.get("creates"):
-            yield Hit(
-                fact, "a plain SET takes the lock, whoever holds it: a late renewal steals it"
-            )
+            what = "a plain SET takes the lock"
+            if fact.get("library") == "lock table":
+                what = "this UPDATE gives the row to a new owner"
+            yield Hit(fact, f"{what}, whoever holds it: a late renewal steals it")
 
 
 CREATING_RENEWAL = Rule(
@@ -220,7 +237,9 @@ CREATING_RENEWAL = Rule(
     ),
     fixes={
         "": "renew by a script: if redis.call('get', KEYS[1]) == ARGV[1] then return "
-        "redis.call('pexpire', KEYS[1], ARGV[2]) end; and stop the work if it answers nil or 0"
+        "redis.call('pexpire', KEYS[1], ARGV[2]) end; and stop the work if it answers nil or 0",
+        "lock table": "renew with AND owner = :token, take over with AND expires_at < now(), and "
+        "check that one row was changed",
     },
     check=_creating,
     also=(Dimension.IDENTITY,),

@@ -37,6 +37,7 @@ RULES = Registry(
         "A-REL-2": "checkers.audit.rules.release:UNUSED_UNLOCK",
         "A-REL-4": "checkers.audit.rules.release:SILENCED_RELEASE",
         "A-REL-5": "checkers.audit.rules.release:POOLED_SESSION",
+        "A-REL-7": "checkers.audit.rules.release:PLANNED_LOCK",
         "A-RUN-1": "checkers.audit.rules.run:GRANTED_TWICE",
         "A-RUN-2": "checkers.audit.rules.run:BELIEVED_TWICE",
         "A-RUN-3": "checkers.audit.rules.run:STALE_WRITE",

@@ -10,6 +10,12 @@ from collections.abc import Iterator
 from checkers.audit.model import Dimension, Fact, Severity
 from checkers.audit.rule import Facts, Hit, Rule
 
+_LEAVES = {
+    "": "an error before line {} leaves the lock taken: the release is not in a finally",
+    "ruby": "an error before line {} leaves the lock taken: the release is not in an ensure",
+    "go": "a return before line {} leaves the lock taken: the release is not deferred",
+}
+
 
 def _no_finally(facts: Facts) -> Iterator[Hit]:
     for fact in facts.of("grant"):
@@ -18,8 +24,7 @@ def _no_finally(facts: Facts) -> Iterator[Hit]:
                 continue
             yield Hit(
                 fact,
-                f"an error before line {fact.get('free_line')} leaves the lock taken: the release "
-                "is not in a finally",
+                _LEAVES.get(str(fact.get("language")), _LEAVES[""]).format(fact.get("free_line")),
             )
 
 
@@ -34,7 +39,13 @@ NO_FINALLY = Rule(
         "the work raises; the release is jumped over",
         "B waits for the whole lease, or for ever",
     ),
-    fixes={"": "try: work, finally: release; or a with-block of a library that raises"},
+    fixes={
+        "": "try: work, finally: release; or a with-block of a library that raises",
+        "go": "defer the release in the line after the check of the error",
+        "javascript": "try { work } finally { await lock.release() }",
+        "java": "try { work } finally { lock.unlock(); }",
+        "ruby": "begin, work, ensure, release; or the block form of the library",
+    },
     check=_no_finally,
 )
 
@@ -60,7 +71,14 @@ UNUSED_UNLOCK = Rule(
         "A unlocks in session 2 (a pool, a reconnect) and is told false",
         "session 1 holds the lock until it ends; B waits",
     ),
-    fixes={"": "read the boolean (fetchone()[0]) and treat false as a lost lock"},
+    fixes={
+        "": "read the boolean (fetchone()[0]) and treat false as a lost lock",
+        "sql": "IF NOT pg_advisory_unlock(key) THEN RAISE EXCEPTION 'lock was lost'; END IF;",
+        "go": "scan the boolean: QueryRow(...).Scan(&unlocked), and treat false as a lost lock",
+        "javascript": "read rows[0].pg_advisory_unlock and treat false as a lost lock",
+        "java": "read the boolean of the row and treat false as a lost lock",
+        "ruby": "read the boolean of the row and treat false as a lost lock",
+    },
     check=_unused_unlock,
 )
 
@@ -89,6 +107,35 @@ SILENCED_RELEASE = Rule(
         "": "let it be seen: log it as a lost lock, count it, and check or undo what was written"
     },
     check=_silenced,
+)
+
+
+def _planned(facts: Facts) -> Iterator[Hit]:
+    for fact in facts.of("grant"):
+        if fact.get("planned"):
+            yield Hit(
+                fact,
+                f"the lock function {fact.get('planned')}: the planner may lock rows that are not "
+                "in the result, and nobody unlocks those",
+            )
+
+
+PLANNED_LOCK = Rule(
+    id="A-REL-7",
+    kind="K14",
+    dimension=Dimension.RELEASE_RETRY,
+    severity=Severity.HIGH,
+    title="the planner decides how often a lock function is called",
+    interleaving=(
+        "A asks for one row; the server locks several while it looks for it",
+        "A unlocks the row that it got",
+        "the other locks stay until A's session ends; B waits for them",
+    ),
+    fixes={
+        "": "choose the row in a subquery with its own LIMIT (or a MATERIALIZED CTE), and lock in "
+        "the SELECT around it"
+    },
+    check=_planned,
 )
 
 

@@ -1,0 +1,16 @@
+package jobs
+
+import (
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+)
+
+func Report(rs *redsync.Redsync, write func()) {
+	mutex := rs.NewMutex("report", redsync.WithExpiry(30*time.Second))
+	if err := mutex.Lock(); err != nil {
+		return
+	}
+	defer mutex.Unlock()
+	write()
+}

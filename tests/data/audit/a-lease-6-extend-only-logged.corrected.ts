@@ -1,0 +1,21 @@
+import Redlock, { Lock } from "redlock";
+import { clients } from "./clients";
+
+const redlock = new Redlock(clients);
+
+export async function lead(stopped: () => boolean, step: () => Promise<void>) {
+  let lock: Lock = await redlock.acquire(["leader"], 30_000);
+  try {
+    while (!stopped()) {
+      await step();
+      try {
+        lock = await lock.extend(30_000);
+      } catch (error) {
+        console.warn("not renewed", error);
+        throw error;
+      }
+    }
+  } finally {
+    await lock.release();
+  }
+}

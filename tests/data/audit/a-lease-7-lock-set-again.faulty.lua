@@ -1,0 +1,2 @@
+-- renews a lock: KEYS[1] lock, ARGV[1] token, ARGV[2] milliseconds
+return redis.call("set", KEYS[1], ARGV[1], "px", ARGV[2])  -- expect: A-LEASE-7 lease

@@ -1,0 +1,3 @@
+-- expect on line 2: A-LEASE-7 lease
+UPDATE leader_election SET holder = $1, lease_until = now() + interval '10 seconds'
+ WHERE role = $2;

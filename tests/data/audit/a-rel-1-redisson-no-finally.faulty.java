@@ -1,0 +1,15 @@
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+
+class Mover {
+    void move(RedissonClient redisson, String item) {
+        RLock lock = redisson.getLock("move:" + item);
+        lock.lock();  // expect: A-REL-1 release_retry
+        carry(item);
+        lock.unlock();
+    }
+
+    private void carry(String item) {
+        System.out.println(item);
+    }
+}

@@ -1,0 +1,13 @@
+import Redlock from "redlock";
+import { clients } from "./clients.js";
+
+const redlock = new Redlock(clients);
+
+export async function move(item) {
+  const lock = await redlock.acquire([`move:${item}`], 10_000);
+  try {
+    await carry(item);
+  } finally {
+    await lock.release();
+  }
+}
