@@ -34,6 +34,7 @@ LIBRARIES = Registry(
         "kazoo-fenced": "clients.zookeeper_libraries:KAZOO_FENCED",
         "kazoo-sequence": "clients.zookeeper_libraries:KAZOO_SEQUENCE",
         **RECIPES,
+        "retry-loop": "clients.retry_library:RETRY_LOOP",
         # Deliberately broken ones (canaries).
         **CANARIES,
         "broken-etcd-unchecked-wait": "clients.etcd_libraries:UNCHECKED_WAIT",

@@ -46,10 +46,11 @@ def decide_command(
       lockhavoc retry decide --decider llm --llm-url http://127.0.0.1:11434/v1 \\
         --llm-model llama3.2 < context.json
     """
+    from clients.retry.facts import DEFAULTS
     from clients.retry.model import read_context
 
     decide = chosen.make()
-    asked = decide(read_context(context.read(RETRY_CONTEXT_BYTES_MAX + 1)))
+    asked = decide(read_context(context.read(RETRY_CONTEXT_BYTES_MAX + 1)), DEFAULTS)
     for note in asked.notes:
         click.echo(f"lockhavoc: {note}", err=True)
     click.echo(json.dumps(asked.decision.as_dict()))

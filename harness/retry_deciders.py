@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,8 +19,10 @@ import click
 from harness.core.errors import UserError
 
 if TYPE_CHECKING:
-    from clients.retry.gate import Asked
+    from clients.retry.facts import Settings
+    from clients.retry.gate import Asked, Outside
     from clients.retry.model import Context
+    from clients.retry.replay import Decide
 
 FIELDS = (
     "decider", "command_line", "timeout_s", "pass_env",
@@ -75,9 +77,8 @@ class Chosen:
     llm_large_model: str | None
     llm_key_env: str | None
 
-    def make(self) -> Callable[[Context], Asked]:
+    def make(self) -> Decide:
         """The decider; UserError where options are missing or do not go together."""
-        from clients.retry.gate import ask
         from clients.retry.program import Program
         from clients.retry.waiting import rules
 
@@ -87,7 +88,7 @@ class Chosen:
         if self.decider == "llm":
             return self._model()
         program = Program(_argv(self.command_line), self.timeout_s, self.pass_env)
-        return lambda context: ask(context, program)
+        return partial(_asked, program)
 
     def _fit(self) -> None:
         # A URL or model in the environment waits there until it is asked for.
@@ -100,9 +101,8 @@ class Chosen:
             if value and self.decider != owner:
                 raise UserError(f"{option} goes with --decider {owner}, not with {self.decider}")
 
-    def _model(self) -> Callable[[Context], Asked]:
+    def _model(self) -> Decide:
         from clients.retry.chat import Chat
-        from clients.retry.gate import ask
 
         if not self.llm_url or not self.llm_model:
             raise UserError(
@@ -121,7 +121,13 @@ class Chosen:
             key=key,
             timeout_s=self.timeout_s,
         )
-        return lambda context: ask(context, chat)
+        return partial(_asked, chat)
+
+
+def _asked(outside: Outside, context: Context, settings: Settings) -> Asked:
+    from clients.retry.gate import ask
+
+    return ask(context, outside, settings)
 
 
 def _argv(command_line: str | None) -> list[str]:

@@ -33,7 +33,7 @@ class RedisSaid(Exception):
 class Redis:
     """See the module; may be used by several threads."""
 
-    def __init__(self, url: str, timeout_s: float = 1.0) -> None:
+    def __init__(self, url: str, timeout_s: float = 1.0, name: str | None = None) -> None:
         try:
             parts = urlsplit(url)
             port, host = parts.port or 6379, parts.hostname
@@ -49,6 +49,8 @@ class Redis:
             self._opening.append(("AUTH", *user, unquote(parts.password)))
         if database:
             self._opening.append(("SELECT", str(database)))
+        if name is not None:  # by which the server lists its clients
+            self._opening.append(("CLIENT", "SETNAME", name))
         self._guard = threading.Lock()
         self._socket: socket.socket | None = None
         self._buffer = b""

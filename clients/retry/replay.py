@@ -2,6 +2,7 @@
 
     replayed = replay(read_records("retry.jsonl"), rules)
 
+Settings that a deployment has chosen stand in the record and are used again.
 A context whose digest does not fit its record was changed after it was written.
 """
 
@@ -11,14 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from clients.retry.facts import DEFAULTS, Settings
 from clients.retry.gate import Asked
 from clients.retry.model import Context, context_from
 from clients.retry.record import digest
 
 LISTED_MAX = 20
+Decide = Callable[[Context, Settings], Asked]
 
 
-def replay(records: Iterable[dict[str, Any]], decide: Callable[[Context], Asked]) -> dict[str, Any]:
+def replay(records: Iterable[dict[str, Any]], decide: Decide) -> dict[str, Any]:
     """Counts of same and different decisions, and the first differences; JSON-able."""
     counts: Counter[str] = Counter(same=0, different=0, drifted=0, changed=0)
     sources: Counter[str] = Counter()
@@ -29,7 +32,8 @@ def replay(records: Iterable[dict[str, Any]], decide: Callable[[Context], Asked]
         if digest(record["context"]) != record["digest"]:
             counts["changed"] += 1
             continue
-        asked = decide(context_from(_full(record["context"])))
+        settings = Settings(**record["settings"]) if "settings" in record else DEFAULTS
+        asked = decide(context_from(_full(record["context"])), settings)
         sources[asked.source] += 1
         now, then = asked.decision.as_dict(), record["decision"]
         if now == then:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from clients.retry.facts import DEFAULTS, Facts, Settings
@@ -115,6 +115,8 @@ class Waiting:
             "context": data, "decider": self.options.decider, "source": asked.source,
             "notes": asked.notes, "decision": decision.as_dict(), "delay_ns": sleep_ns,
         }  # fmt: skip
+        if self.options.settings != DEFAULTS:
+            record["settings"] = asdict(self.options.settings)
         self._put(self.options.log, record)
         if decision.decision == "retry":
             self.history.append({"decision": "retry", "retry_after_ms": decision.retry_after_ms})

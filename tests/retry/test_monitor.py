@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from clients.retry.facts import Settings
 from clients.retry.gate import Asked, ask
 from clients.retry.loop import RetryLoop
+from clients.retry.model import Context
 from clients.retry.monitor import as_prometheus, as_text, jain, monitor, quantile
 from clients.retry.record import JsonLines, Request, read_records
 from clients.retry.replay import replay
@@ -72,13 +74,13 @@ def test_prometheus_escapes_names() -> None:
     assert "\nd" not in text
 
 
-def recorded(path: Path) -> list[dict[str, Any]]:
+def recorded(path: Path, **more: Any) -> list[dict[str, Any]]:
     clock = VirtualClock()
 
     def sleep(seconds: float) -> None:
         clock.sleep_until(clock.now() + round(seconds * NS_PER_S))
 
-    options = Options(clock=clock, log=JsonLines(path))
+    options = Options(clock=clock, log=JsonLines(path), **more)
     wanted = Request("orders", "w1", budget_ms=9_000, ttl_ms=1_300, seed=3)
     acquire = lambda: clock.now() > 2 * NS_PER_S  # noqa: E731 - shorter than a function here
     RetryLoop(wanted, acquire, options=options, sleep=sleep).run()
@@ -93,12 +95,20 @@ def test_replay_repeats_every_decision_and_sees_changes(tmp_path: Path) -> None:
     records[0]["context"]["max_wait_budget_seconds"] = 1
     assert replay(records, rules)["changed"] == 1
 
-    def other(context: Any) -> Asked:
-        return ask(context, lambda *_: b"no")
+    def other(context: Context, settings: Settings) -> Asked:
+        return ask(context, lambda *_: b"no", settings)
 
     tried_other = replay(records[1:], other)
     assert tried_other["sources"] == {"default": again["same"] - 1}
     assert tried_other["different"] == again["same"] - 1
+
+
+def test_replay_uses_the_settings_that_were_used(tmp_path: Path) -> None:
+    settings = Settings(floor_ms=200, base_ms=700)
+    records = recorded(tmp_path / "log.jsonl", settings=settings)
+    again = replay(records, rules)
+    assert (again["different"], again["same"] > 0) == (0, True)
+    assert records[0]["decision"]["retry_after_ms"] >= 700
 
 
 def test_commands(tmp_path: Path) -> None:
