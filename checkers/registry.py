@@ -4,8 +4,8 @@
 
 Safety: lease (was the lock granted rightly), exclusion (who believed to hold), belief (how long in
 a lock that was gone), honesty (was ok answered to somebody else's release), fencing and effects
-(was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), fairness.
-About the run itself: vacuity, stats, exceptions.
+(was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), deadlock,
+fairness.  About the run itself: vacuity, stats, exceptions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ CHECKERS = Registry(
     "checker",
     {
         "belief": "checkers.belief:Belief",
+        "deadlock": "checkers.deadlock:Deadlock",
         "effects": "checkers.effects:Effects",
         "exceptions": "checkers.exceptions:Exceptions",
         "exclusion": "checkers.exclusion:Exclusion",

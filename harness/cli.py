@@ -32,6 +32,7 @@ _LAZY = {
     "audit": "harness.audit_command:audit_command",
     "check": "harness.judge_file:check_file",
     "compare": "harness.verify.command:compare_command",
+    "survey": "harness.verify.survey_command:survey_command",
     "verify": "harness.verify.command:verify_command",
     "worker": "harness.worker_command:worker",
 }

@@ -16,7 +16,7 @@ hashing (seed, worker, section), not from a generator object, which would be hid
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -39,6 +39,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     ttl_ms: int = 0
     timeout_ms: int = 0
     token: int | None = None
+    tick: int | None = None
+    """Whose work a write does, where work is numbered."""
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
@@ -51,6 +53,8 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     token: int | None = None
     lost: bool = False
     """The worker was told that it does not hold the lock any more."""
+    value: Any = None
+    """Of a read: what the resource answered."""
 
 
 class Generator(Protocol):
@@ -73,6 +77,9 @@ class SectionSpec(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     renew_every_ns: int | None = None
     writes: int = 1
     read_first: bool = False  # a compare-and-set resource wants to have been read
+    read_early: bool = False  # reads when its work begins and writes when it ends
+    patience_ms: tuple[int, int] | None = None  # longest wait, drawn for each attempt
+    beat_ns: int | None = None  # between two writes; None: all at the end of the work
     name: str = ""  # distinguishes the holds of the main and of the final phase
 
 
@@ -108,6 +115,7 @@ class Section(msgspec.Struct, frozen=True, gc=False):
     stage: str = "idle"
     at_ns: int = 0
     work_end_ns: int = 0
+    began_ns: int = 0
     token: int | None = None
     written: int = 0
     has_read: bool = False
@@ -139,20 +147,43 @@ class Section(msgspec.Struct, frozen=True, gc=False):
                 return None, self
             number = draw(spec.seed, self.worker, self.number, 1, span=(0, spec.keys - 1))
             key, hold = f"k{number}", f"{spec.name}{self.worker}-{self.number}"
-            step = Step(self.worker, at_ns, "acquire", key, hold, spec.ttl_ms, spec.timeout_ms)
+            timeout_ms = spec.timeout_ms
+            if spec.patience_ms is not None:
+                timeout_ms = draw(spec.seed, self.worker, self.number, 3, span=spec.patience_ms)
+            step = Step(self.worker, at_ns, "acquire", key, hold, spec.ttl_ms, timeout_ms)
             return step, replace(self, stage="acquire", at_ns=at_ns, key=key, hold=hold)
         if self.stage == "work":
+            resource = f"r{self.key[1:]}"
+            if spec.read_early and not self.has_read:
+                return Step(worker, now_ns, "read", resource, self.hold), self
+            if spec.beat_ns is not None:
+                return self._beat(worker, now_ns)
             if spec.renew_every_ns and self.at_ns + spec.renew_every_ns < self.work_end_ns:
                 at_ns = self.at_ns + spec.renew_every_ns
                 return Step(worker, at_ns, "renew", self.key, self.hold, spec.ttl_ms), self
             if self.written < spec.writes:
                 do = "read" if spec.read_first and not self.has_read else "write"
-                resource = f"r{self.key[1:]}"
                 step = Step(worker, self.work_end_ns, do, resource, self.hold, token=self.token)
                 return step, self
             step = Step(worker, now_ns, "release", self.key, self.hold)
             return step, replace(self, stage="release")
         raise AssertionError(f"worker {self.worker} was asked for a step while in {self.stage}")
+
+    def _beat(self, worker: int, now_ns: int) -> tuple[Step, Section]:
+        """A section that writes at every beat, and renews in between."""
+        spec, beat_ns = self.spec, self.spec.beat_ns or 0
+        ends = self.written >= spec.writes or self.work_end_ns <= now_ns
+        write_at_ns = self.began_ns + (self.written + 1) * beat_ns
+        if ends or write_at_ns > self.work_end_ns:
+            write_at_ns = self.work_end_ns
+        if spec.renew_every_ns and self.at_ns + spec.renew_every_ns < write_at_ns:
+            at_ns = self.at_ns + spec.renew_every_ns
+            return Step(worker, at_ns, "renew", self.key, self.hold, spec.ttl_ms), self
+        if ends:
+            step = Step(worker, max(now_ns, write_at_ns), "release", self.key, self.hold)
+            return step, replace(self, stage="release")
+        resource = f"r{self.key[1:]}"
+        return Step(worker, write_at_ns, "write", resource, self.hold, token=self.token), self
 
     def update(self, event: Completion) -> Section:
         """The loop after one of this worker's steps ended."""
@@ -160,7 +191,7 @@ class Section(msgspec.Struct, frozen=True, gc=False):
         if event.do == "acquire" and happened:
             hold_ns = draw(spec.seed, self.worker, self.number, 2, span=spec.hold_ns)
             return replace(self, 
-                stage="work", at_ns=now_ns, work_end_ns=now_ns + hold_ns,
+                stage="work", at_ns=now_ns, work_end_ns=now_ns + hold_ns, began_ns=now_ns,
                 token=event.token, written=0, has_read=False,
             )  # fmt: skip
         if event.do == "renew" and happened:

@@ -191,7 +191,10 @@ class Interpreter:
         elif do == "write":
             request.token = step.token
             request.value = self._requests  # unique, so that a lost update shows
-            value["value"] = self._requests
+            if step.tick is not None:
+                value["tick"] = step.tick
+                request.value = {"tick": step.tick, "write": self._requests}
+            value["value"] = request.value
             if step.token is not None:
                 value["token"] = step.token
         self.journal.invoke(now_ns, process, do, step.key, value)
@@ -274,7 +277,8 @@ class Interpreter:
         else:
             self._free.append(worker)
         lost = reply.error == "not-held"
-        self._tell(Completion(worker, received_ns, step.do, outcome, token, lost))
+        answer = value if step.do == "read" else None
+        self._tell(Completion(worker, received_ns, step.do, outcome, token, lost, answer))
 
     def _tell(self, event: Completion) -> None:
         if self._generator is not None:

@@ -28,16 +28,16 @@ class Hold(msgspec.Struct, gc=False):
 
 
 class LiveView:
-    """Holds and waiting acquires by worker (one operation and one hold per worker)."""
+    """Holds and waiting acquires by worker (one operation per worker, one hold per lock of it)."""
 
     def __init__(self) -> None:
-        self._holds: dict[int, Hold] = {}
+        self._holds: dict[tuple[int, str], Hold] = {}
         self._waiting: dict[int, tuple[int, str]] = {}
         self._renewing: set[int] = set()
 
     def holders(self) -> Sequence[int]:
         """Workers that hold a lock, oldest grant first."""
-        return [hold.worker for hold in sorted(self._holds.values(), key=_granted)]
+        return list(dict.fromkeys(hold.worker for hold in self.holds()))
 
     def granters(self) -> Sequence[str]:
         """Names of the servers that gave the oldest grant, as far as its client told."""
@@ -84,7 +84,7 @@ class LiveView:
         if do == "acquire":
             self._waiting[worker] = (now_ns, key)
         elif do == "release":
-            self._holds.pop(worker, None)
+            self._holds.pop((worker, key), None)
         elif do == "renew":
             self._renewing.add(worker)
 
@@ -104,18 +104,18 @@ class LiveView:
             self._waiting.pop(worker, None)
             if type_ == _OK:
                 expires_ns = None if ttl_ns is None else now_ns + ttl_ns
-                self._holds[worker] = Hold(worker, key, hold, now_ns, expires_ns, tuple(nodes))
+                self._holds[worker, key] = Hold(worker, key, hold, now_ns, expires_ns, tuple(nodes))
         elif do == "renew":
             self._renewing.discard(worker)
-            current = self._holds.get(worker)
+            current = self._holds.get((worker, key))
             if current is not None and type_ == Type.OK and ttl_ns is not None:
                 current.expires_ns = now_ns + ttl_ns
             elif current is not None and type_ != Type.OK:
-                del self._holds[worker]
+                del self._holds[worker, key]
 
     def died(self, worker: int) -> None:
         """A worker is gone: it neither holds nor waits."""
-        self._holds.pop(worker, None)
+        self._holds = {place: hold for place, hold in self._holds.items() if place[0] != worker}
         self._waiting.pop(worker, None)
         self._renewing.discard(worker)
 

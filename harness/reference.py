@@ -21,6 +21,7 @@ from harness.reference_audit import tables
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES
 from harness.scenario import Backend, Claim, Client, FaultSpec, Resource, Run, Scenario, Workload
 from harness.verify.reference import verification
+from harness.workloads.registry import WORKLOADS
 
 NOTE = "<!-- Made by `make reference` from the registries; change the code, not this page. -->\n"
 
@@ -35,6 +36,7 @@ def pages() -> dict[str, str]:
         "backends.md": _backends(),
         "scenario.md": _scenario(),
         "cli.md": _cli(),
+        "workloads.md": _workloads(),
         "verify.md": _page("Verification", *(text for text in verification())),
     }
 
@@ -75,6 +77,23 @@ def _faults() -> str:
         _table(("fault", "acts on", "what it does", "servers", "runtimes"), rows),
         "## Parameters\n",
         _table(("fault", "parameter", "unit", "default", "values", "meaning"), parameters),
+    )
+
+
+def _workloads() -> str:
+    rows, parameters = [], []
+    for name in WORKLOADS.names():
+        kind = WORKLOADS.load(name)
+        rows.append((f"`{name}`", kind.says, kind.shows))
+        for p in kind.parameters:
+            parameters.append((f"`{name}`", f"`{p.name}`", p.unit, str(p.default), p.range, p.help))
+    return _page(
+        "Workloads",
+        "Chosen by `kind` in `[workload]` of a scenario, parameters in `params`; what is not said "
+        "here is as the other keys of [`[workload]`](scenario.md) say.\n",
+        _table(("workload", "what the workers do", "what comes out by it"), rows),
+        "## Parameters\n",
+        _table(("workload", "parameter", "unit", "default", "values", "meaning"), parameters),
     )
 
 

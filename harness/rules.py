@@ -17,6 +17,7 @@ from clients.libraries import Library
 from compose.backends.spec import BackendSpec
 from harness.core.registry import Registry
 from harness.registries import BACKENDS, CHECKERS, FAULTS, LIBRARIES, backend_names
+from harness.workloads.registry import WORKLOADS
 
 AIMED = {"held", "near-expiry", "renewing"}
 AIM = {"kind": "", "target": "holder", "when": "", "near_ms": 100, "params": {}}  # defaults
@@ -86,6 +87,11 @@ def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _workload(workload: Mapping[str, Any]) -> Iterator[str]:
+    kind, params = workload.get("kind", "mutex"), workload.get("params", {})
+    yield from _unknown("workload.kind", "workload", kind, WORKLOADS)
+    if isinstance(kind, str) and kind in WORKLOADS and isinstance(params, Mapping):
+        for problem in WORKLOADS.load(kind)().problems(params):
+            yield f"workload.params.{problem}"
     ttl_ms, renew_ms = workload.get("ttl_ms", 1000), workload.get("renew_every_ms")
     if isinstance(ttl_ms, int) and isinstance(renew_ms, int) and renew_ms >= ttl_ms:
         yield (

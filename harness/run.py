@@ -38,6 +38,7 @@ from harness.report.live import PLAIN_EVERY_NS, SCREEN_EVERY_NS, Held, Moment, S
 from harness.scenario import Scenario
 from harness.stage import Stage, open_stage
 from harness.summary import make_report, write_reports
+from harness.workloads.registry import WORKLOADS
 
 PROBE_SLACK_MS = 500  # a polling acquire gives up early; a probe must outlast the bound
 SLACK_MS = 5_000  # beyond all waits of the scenario, before operations are given up as unknown
@@ -242,10 +243,11 @@ def _phases(
     workload, limits = scenario.workload, scenario.run
     workers = range(workload.workers)
     spec = section_spec(scenario, plan.seed)
-    main = EachWorker(
-        tuple(Section.of(spec, worker=w, until_ns=limits.time_ms * NS_PER_MS) for w in workers)
-    )
-    wait_ms = workload.acquire_timeout_ms + workload.hold_ms[1] + SLACK_MS
+    kind = WORKLOADS.load(workload.kind)()
+    params, until_ns = kind.settle(workload.params), limits.time_ms * NS_PER_MS
+    main = EachWorker(tuple(kind.leaf(spec, params, worker=w, until_ns=until_ns) for w in workers))
+    longest_hold_ms = kind.longest_ns(spec, params) // NS_PER_MS
+    wait_ms = workload.acquire_timeout_ms + longest_hold_ms + SLACK_MS
     longest_ms = max((step.duration_ms for step in plan.faults), default=0)
     interpreter.run(main, deadline_ns=(limits.time_ms + wait_ms + longest_ms) * NS_PER_MS)
     nemesis.heal_all(interpreter.drain)

@@ -34,6 +34,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from harness.core import limits
 from harness.core.errors import UserError
 from harness.rules import cross_problems
+from harness.workloads.registry import WORKLOADS
 
 CHOICES = ("with", "wheel", "adapter")
 """Keys of ``[client]`` that say which version of the library runs (``python`` says where)."""
@@ -112,9 +113,10 @@ class Museum(Part):
 
 
 class Workload(Part):
-    """What the workers do: acquire, work, write to the resource, release, again."""
+    """What the workers do, with the times of their critical sections."""
 
-    kind: Literal["mutex"] = Field("mutex", description="critical sections under one lock")
+    kind: str = Field("mutex", description="a registered workload (docs/reference/workloads.md)")
+    params: dict[str, Any] = Field({}, description="parameters of the workload")
     workers: int = Field(4, ge=1, le=limits.WORKERS_MAX)
     keys: int = Field(1, ge=1, le=limits.KEYS_MAX, description="locks, each with its resource")
     ttl_ms: int = Field(1000, ge=1, description="lease length asked for")
@@ -186,6 +188,10 @@ class Scenario(Part):
         """SHA-256 (first 16 hex digits) over the canonical JSON of all values, seed left out."""
         data = self.model_dump(mode="json", by_alias=True)
         data["run"].pop("seed", None)
+        if data["run"]["belief_ms"] is None:
+            del data["run"]["belief_ms"]
+        if not data["workload"]["params"]:
+            del data["workload"]["params"]
         # Parts that most files lack, which must not make all files others than they were.
         for part, name in (*((data["client"], key) for key in CHOICES), (data, "museum")):
             if not part[name]:
@@ -268,6 +274,7 @@ def _fields_at(location: tuple[int | str, ...]) -> list[str]:
 def json_schema() -> dict[str, Any]:
     """JSON Schema 2020-12 of a scenario file, for editors and other tools."""
     schema = Scenario.model_json_schema(by_alias=True)
+    schema["$defs"]["Workload"]["properties"]["kind"]["enum"] = WORKLOADS.names()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://lockhavoc.dev/schemas/scenario.schema.json",

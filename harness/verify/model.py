@@ -75,11 +75,17 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     key: bool = False
 
 
-def claims(traits: Traits, *, breaks: str = "", may: str = "") -> dict[str, Stance]:
-    """All properties hold but those named.  A token guards writes, whoever believes what."""
+def claims(
+    traits: Traits, *, breaks: str = "", may: str = "", untold: str = ""
+) -> dict[str, Stance]:
+    """All properties hold but those named.  A token guards writes, whoever believes what.
+
+    untold: break only where the library tells nobody of a loss; else it is a question of time.
+    """
     found: dict[str, Stance] = dict.fromkeys(NAMES, HOLDS)
     found.update(dict.fromkeys(may.split(), OPEN))
     found.update(dict.fromkeys(breaks.split(), BREAKS))
+    found.update(dict.fromkeys(untold.split(), BREAKS if traits.signal == "none" else OPEN))
     if traits.fenced and "tokens" not in may:
         found["write"] = HOLDS
     found.pop("tokens", None)

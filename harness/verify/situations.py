@@ -81,8 +81,8 @@ def late_release(traits: Traits) -> Setup | None:
 
 
 def late_renewal(traits: Traits) -> Setup | None:
-    """Only for libraries that renew."""
-    if not traits.renews:
+    """Only for libraries that renew, by hand or by themselves."""
+    if not (traits.renews or traits.by_itself):
         return None
     lease_ms = traits.short_ms
     return Setup(
@@ -103,8 +103,8 @@ def late_renewal(traits: Traits) -> Setup | None:
 
 
 def overrun(traits: Traits) -> Setup | None:
-    """Only for locks with a time to live."""
-    if traits.lease != "ttl":
+    """Only for locks with a time to live that nothing prolongs unasked."""
+    if traits.lease != "ttl" or traits.by_itself:
         return None
     lease_ms = traits.short_ms
     return Setup(
@@ -117,8 +117,8 @@ def overrun(traits: Traits) -> Setup | None:
 
 
 def renewed(traits: Traits) -> Setup | None:
-    """Only for libraries that renew."""
-    if not traits.renews:
+    """Only for libraries that renew, by hand or by themselves."""
+    if not (traits.renews or traits.by_itself):
         return None
     lease_ms = traits.short_ms
     return Setup(
@@ -143,12 +143,12 @@ def holder_jammed(traits: Traits) -> Setup | None:
             faults=(fault("jam", "holder", [2500, 3000]),),
             recovery_ms=8000,
         )
-    if not traits.renews and traits.lease != "session":
+    if not (traits.renews or traits.by_itself) and traits.lease != "session":
         return None
     lease_ms = traits.short_ms
     hold = [lease_ms * 3 // 2, lease_ms * 2]
     return Setup(
-        claims=claims(traits, breaks="belief", may="write"),
+        claims=claims(traits, may="write", untold="belief"),
         why="its renewals are stuck in the network and it believes in its lock meanwhile",
         **lasting(traits, lease_ms, hold, **renewing(traits, lease_ms)),
         faults=(fault("jam", "holder", [lease_ms * 3, lease_ms * 7 // 2]),),
@@ -161,18 +161,21 @@ def holder_severed(traits: Traits) -> Setup:
     """Connections are closed and refused; for longer than the lease, if the library renews."""
     if traits.lease == "connection":
         return Setup(
-            claims=claims(traits, breaks="belief", may="write"),
+            claims=claims(traits, may="write", untold="belief"),
             why="the server gives the lock back when the connection closes; its holder hears of "
             "it with its next statement",
             **lasting(traits, 0, [1500, 2000]),
             faults=(fault("sever", "holder", [300, 500]),),
             recovery_ms=8000,
         )
-    if traits.renews:
+    if traits.renews or traits.by_itself:
         lease_ms = traits.short_ms
+        told = traits.renews
         return Setup(
-            claims=claims(traits),
-            why="its next renewal fails at once, so it stops before its lease is over",
+            claims=claims(traits) if told else claims(traits, may="write", untold="belief"),
+            why="its next renewal fails at once, so it stops before its lease is over"
+            if told
+            else "the renewals of the library fail, and its holder is told or not",
             **lasting(
                 traits, lease_ms, [lease_ms * 3 // 2, lease_ms * 2], **renewing(traits, lease_ms)
             ),
@@ -252,7 +255,7 @@ CLIENT_SAFETY = (
     ),
     Situation(
         name="late-release", says="paused holders wake up and release while another holds",
-        kind="safety", dimension="identity", build=late_release, quick=True, key=True,
+        kind="safety", dimension="identity", build=late_release, quick=True,
     ),
     Situation(
         name="late-renewal", says="paused holders wake up and renew while another holds",

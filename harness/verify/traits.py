@@ -35,9 +35,10 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     """A library on a backend.
 
     lease: what ends the lock of a silent holder (ttl, session, connection, none).  fenced: its
-    grants carry tokens that grow.  renews: by hand, while it works.  signal: how it tells of a
-    loss by itself (none, flag, callback).  store: kind of the backend.  slow: servers take a
-    second to start again (containers), so what has to outlast a restart lasts longer.
+    grants carry tokens that grow.  renews: by hand, while it works.  by_itself: by a thread or task
+    of its own, unasked.  signal: how it tells of a loss by itself (none, flag, callback).  store:
+    kind of the backend.  slow: servers take a second to start again (containers), so what has to
+    outlast a restart lasts longer.
     """
 
     library: str
@@ -46,6 +47,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     lease: str
     fenced: bool
     renews: bool
+    by_itself: bool
     signal: str
     store: str
     slow: bool
@@ -65,13 +67,15 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 def traits_of(library: str, backend: str, runtime: str) -> Traits:
     """From the registry; UserError if there is no such library."""
     known: Library = LIBRARIES.load(library)
+    by_itself = known.extra.get("renews") == "by itself"
     return Traits(
         library=library,
         backend=backend,
         runtime=runtime,
         lease=known.lease,
         fenced=bool(known.fencing),
-        renews="renew" in known.powers and known.lease == "ttl",
+        renews="renew" in known.powers and known.lease == "ttl" and not by_itself,
+        by_itself=by_itself,
         signal=known.loss_signal,
         store=STORES.get(backend, "other"),
         slow=runtime == "docker",
