@@ -219,7 +219,7 @@ def _freed(module: Module, node: ast.expr, library: Library) -> dict[str, Any]:
             break  # the section after this one
         if call.func.attr in library.releases_by:
             frees.append(call)
-    if isinstance(receiver, ast.Name) and _returned(function, receiver.id):
+    if isinstance(receiver, ast.Name) and returned(function, receiver.id):
         frees = []  # handed to the caller: what is freed here is a way out before that
     end = frees[-1].lineno if frees else getattr(function, "end_lineno", 1 << 30)
     return {
@@ -231,7 +231,7 @@ def _freed(module: Module, node: ast.expr, library: Library) -> dict[str, Any]:
     }
 
 
-def _returned(function: ast.AST, name: str) -> bool:
+def returned(function: ast.AST, name: str) -> bool:
     """Whether a name is in something that a function gives back."""
     return any(
         isinstance(part, ast.Name) and part.id == name

@@ -319,12 +319,16 @@ class Project:
 
     def __init__(self) -> None:
         self.modules: dict[str, Module] = {}
+        self._by_tail: dict[str, list[Module]] = {}  # by the last word of their dotted names
         self.environment: dict[str, str] = {}
 
     def add(self, path: str, source: str) -> Module:
         """Parses one file; raises SyntaxError."""
         module = Module(path, source, self)
         self.modules[path] = module
+        name = PurePosixPath(path)
+        for tail in {name.stem, name.parent.name}:
+            self._by_tail.setdefault(tail, []).append(module)
         return module
 
     def constant(self, dotted: str) -> ast.expr | None:
@@ -335,8 +339,7 @@ class Project:
         tail = place.split(".")[-1]
         found = [
             values[0]
-            for path, module in self.modules.items()
-            if tail in (PurePosixPath(path).stem, PurePosixPath(path).parent.name)
+            for module in self._by_tail.get(tail, ())
             for values in [module.assigned(name)]
             if len(values) == 1
         ]

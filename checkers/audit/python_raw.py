@@ -22,7 +22,7 @@ from typing import Any
 from checkers.audit.knowledge import FRESH, MS, POOLS, REUSABLE, S
 from checkers.audit.model import Fact
 from checkers.audit.python_flow import calls_in, in_finally, place, use_of, work_between
-from checkers.audit.python_locks import argument, calls_in_node, every
+from checkers.audit.python_locks import argument, calls_in_node, every, returned
 from checkers.audit.python_names import Module
 
 _LOCKISH = re.compile(
@@ -100,6 +100,9 @@ class _Redis:
         elsewhere = owner is not None and bool(self._frees(calls_in_node(owner), key))
         if not frees and not elsewhere and not self._says_lock(call, key):
             return []
+        token = call.args[1] if len(call.args) > 1 else None
+        if isinstance(token, ast.Name) and returned(function, token.id):
+            frees = []  # the caller gets the token; what is freed here is a way out before that
         self.keys[key] = call
         values: dict[str, Any] = {"library": COMMANDS, "family": "redis", "key": key}
         values |= {"lease": "ttl", "renewing": False, **self._lease(call, words, around, key)}

@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from checkers.audit.config_facts import config_facts, format_of
+from checkers.audit.formats import config_facts, format_of, may_be_settings
 from checkers.audit.languages.grammars import language_of
 from checkers.audit.languages.reader import code_facts
 from checkers.audit.live.histories import Seen, history_seen, is_history
 from checkers.audit.logs import Mapping, is_log, log_facts
 from checkers.audit.model import Fact, Unread
+from checkers.audit.python import around, setting_facts
 from checkers.audit.python_locks import lock_facts
 from checkers.audit.python_names import Project
 from checkers.audit.python_raw import raw_facts
@@ -85,6 +86,8 @@ def read(paths: Sequence[Path], seen: Sequence[Seen] = (), *, mapping: Mapping =
         except (SyntaxError, ValueError, RecursionError) as error:
             where = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
             _refuse(inputs, name, f"not in its format: {where}{error}")
+    for module in project.modules.values():
+        settings += setting_facts(module)
     for fact in settings:
         if fact.get("format") == "env":
             project.environment[str(fact.get("name"))] = str(fact.get("value"))
@@ -99,7 +102,8 @@ def read(paths: Sequence[Path], seen: Sequence[Seen] = (), *, mapping: Mapping =
         try:
             module = project.modules[name]
             locks = lock_facts(module)
-            found += locks + raw_facts(module, [f for f in locks if f.kind == "grant"])
+            locks += raw_facts(module, [f for f in locks if f.kind == "grant"])
+            found += locks + around(module, locks)
         except RecursionError:
             _refuse(inputs, name, "nested too deeply to be followed")
     found += _logs(inputs, logs, mapping)
@@ -130,8 +134,8 @@ def _load(inputs: Inputs, path: Path, named: bool) -> None:
         inputs.unread.append(Unread(name, f"{_LATER[path.suffix]} is not read by this version"))
         return
     code = path.suffix in (".py", ".pyi") or bool(language_of(name))
-    looks = code or path.suffix in (".conf", ".ini", ".toml", ".json", ".env", ".properties")
-    if not looks and path.name != ".env":
+    looks = code or may_be_settings(name)
+    if not looks:
         inputs.others += 1
         if named:
             inputs.unread.append(Unread(name, "of no kind that the audit can read"))

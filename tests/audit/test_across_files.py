@@ -157,3 +157,64 @@ class Lock:
         return self.redis.set(self.name, token, nx=True, px=1000)
 """
     assert rules(judged(tmp_path, app__py=source)) == []
+
+
+GUARDED = """\
+import threading
+GUARD = threading.Lock()
+def book(c, seat):
+    with GUARD:
+        c.execute("UPDATE seats SET taken = true WHERE id = %s", (seat,))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("compose__yaml", "services:\n  web:\n    image: shop\n    deploy:\n      replicas: {}\n"),
+        ("compose__yml", "services:\n  web:\n    image: shop\n    command: gunicorn -w {} shop\n"),
+        ("gunicorn__conf__py", "workers = {}\n"),
+        ("Procfile", "web: gunicorn --workers {} shop.wsgi\n"),
+        (
+            "deploy__yaml",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\n"
+            "spec: {{replicas: {}, template: {{spec: {{containers: [{{image: a}}]}}}}}}\n",
+        ),
+    ],
+)
+def test_a_lock_of_one_process_counts_where_several_run(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    record = judged(tmp_path, app__py=GUARDED, **{name: text.format(3)})
+    assert rules(record) == [("A-ID-8", "app.py", 4)]
+    record = judged(tmp_path, app__py=GUARDED, **{name: text.format(1)})
+    assert rules(record) == []
+
+
+def test_lease_in_settings_renewal_in_yaml_and_eviction_in_compose_meet(tmp_path: Path) -> None:
+    record = judged(
+        tmp_path,
+        settings__py="LOCK_LEASE_SECONDS = 10\n",
+        worker__yaml="lock:\n  renew_interval: 8s\n",
+        app__py="import redis\nwith redis.Redis().lock('a', timeout=9):\n    pass\n",
+        compose__yaml="services:\n  r:\n    image: redis:8\n    command:\n      - redis-server\n"
+        "      - --maxmemory=1gb\n      - --maxmemory-policy=volatile-ttl\n",
+    )
+    assert rules(record) == [("A-CFG-1", "compose.yaml", 7), ("A-LEASE-4", "worker.yaml", 2)]
+    (timing,) = [f for f in record.findings if f.rule == "A-LEASE-4"]
+    assert "settings.py:1" in timing.says
+
+
+def test_a_token_counter_without_persistence_begins_again(tmp_path: Path) -> None:
+    source = """\
+import redis
+r = redis.Redis()
+def work():
+    with r.lock("lock:a", timeout=9):
+        print(r.incr("fence:a"))
+"""
+    conf = 'appendonly no\nsave ""\n'
+    record = judged(tmp_path, app__py=source, redis__conf=conf)
+    assert ("A-FENCE-2", "app.py", 5) in rules(record)
+    record = judged(tmp_path, app__py=source, redis__conf="appendonly yes\n")
+    assert rules(record) == []

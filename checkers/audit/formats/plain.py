@@ -1,10 +1,9 @@
-"""Settings of servers and applications as facts, each with its line.
+"""Settings of servers and applications in files of lines, TOML and JSON.
 
-    config_facts("redis.conf", text)  ->  [Fact("setting", line 3, {"name": "maxmemory", ...})]
+    for line, name, value in READERS["redis"](text): ...
 
-Formats: redis.conf and sentinel.conf, postgresql.conf, pgbouncer.ini, .env and .properties, TOML,
-JSON.  ``values``: format, name (dotted, as written), value (a string, number or boolean) and
-duration_ns where name or value tell the unit (``lock_ttl_ms = 500``, ``"30s"``).
+Formats: redis.conf and sentinel.conf, postgresql.conf, pgbouncer.ini and other .ini and .cfg, .env
+and .properties, zoo.cfg, chrony.conf and ntp.conf, Procfile, TOML, JSON.
 
 Traps: in redis.conf a later line wins, in JSON a later key; both readings are what the server or
 library itself does.  A file that breaks its format raises ValueError with the place.
@@ -16,11 +15,8 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from checkers.audit.model import Fact, Place
 
 _UNITS_NS = {
     "us": 1_000, "ms": 1_000_000, "millis": 1_000_000, "milliseconds": 1_000_000,
@@ -29,44 +25,6 @@ _UNITS_NS = {
     "h": 3_600_000_000_000, "hours": 3_600_000_000_000,
 }  # fmt: skip
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)?\s*$", re.I)
-
-
-def format_of(path: str, text: str) -> str:
-    """The format of a configuration file by its name, for .conf by its content; "" if none."""
-    name = PurePosixPath(path).name.lower()
-    if name.endswith((".toml", ".json")):
-        return name.rpartition(".")[2]
-    if name == ".env" or name.endswith((".env", ".properties")):
-        return "env"
-    if "pgbouncer" in name and name.endswith(".ini"):
-        return "pgbouncer"
-    if name.endswith(".conf"):
-        if re.search(r"redis|sentinel|valkey", name):
-            return "redis"
-        if "postgres" in name:
-            return "postgresql"
-        if re.search(r"^\s*(maxmemory|appendonly|sentinel)\b", text, re.M):
-            return "redis"
-        if re.search(r"^\s*(shared_buffers|max_connections|idle_\w+_timeout)\s*=", text, re.M):
-            return "postgresql"
-    return ""
-
-
-def config_facts(path: str, text: str) -> list[Fact]:
-    """All settings of one file; ValueError where it is not in its format."""
-    form = format_of(path, text)
-    readers = {
-        "redis": _redis, "postgresql": _equals, "pgbouncer": _equals, "env": _equals,
-        "toml": _toml, "json": _json,
-    }  # fmt: skip
-    found = []
-    for line, name, value in readers[form](text):
-        values: dict[str, Any] = {"format": form, "name": name, "value": value}
-        duration_ns = duration_of(name, value)
-        if duration_ns is not None:
-            values["duration_ns"] = duration_ns
-        found.append(Fact("setting", Place(path, line, line), values))
-    return found
 
 
 def duration_of(name: str, value: object) -> int | None:
@@ -108,6 +66,24 @@ def _equals(text: str) -> Iterator[tuple[int, str, str]]:
         yield number, name.strip(), value.strip().strip("'\"")
 
 
+def _ini(text: str) -> Iterator[tuple[int, str, str]]:
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if head := re.match(r"\[([^\]]+)\]$", stripped):
+            section = head[1].strip() + "."
+        elif stripped and stripped[0] not in "#;" and (sign := re.search(r"[=:]", stripped)):
+            value = re.sub(r"\s+[#;].*$", "", stripped[sign.end() :]).strip().strip("'\"")
+            yield number, section + stripped[: sign.start()].strip(), value
+
+
+def _words(text: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        name, _, value = line.strip().partition(" ")
+        if name and name[0] not in "#!%;":
+            yield number, name.lower(), value.strip()
+
+
 def _toml(text: str) -> Iterator[tuple[int, str, Any]]:
     data = tomllib.loads(text)
     places: dict[str, int] = {}
@@ -141,3 +117,9 @@ def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, name)
     elif isinstance(data, str | int | float | bool):
         yield name, data
+
+
+READERS: dict[str, Callable[[str], Iterator[tuple[int, str, Any]]]] = {
+    "redis": _redis, "postgresql": _equals, "pgbouncer": _equals, "env": _equals, "toml": _toml,
+    "json": _json, "ini": _ini, "zoo": _equals, "clock": _words,
+}  # fmt: skip

@@ -1,0 +1,11 @@
+import threading
+
+import redis
+
+r = redis.Redis()
+
+
+def export(job) -> None:
+    with r.lock("lock:export", timeout=60):
+        worker = threading.Thread(target=job)
+        worker.start()  # expect: A-FENCE-4 fencing

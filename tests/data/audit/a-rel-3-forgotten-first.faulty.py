@@ -1,0 +1,11 @@
+import redis
+
+
+class Guard:
+    def __init__(self, r: redis.Redis) -> None:
+        self.lock = r.lock("lock:a", timeout=10)
+        self.held = False
+
+    def leave(self) -> None:
+        self.held = False  # expect: A-REL-3 release_retry
+        self.lock.release()

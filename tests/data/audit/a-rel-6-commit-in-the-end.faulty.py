@@ -1,0 +1,9 @@
+import redis
+
+r = redis.Redis()
+
+
+def book(c, seat: int) -> None:
+    with r.lock("lock:seats", timeout=10):
+        c.execute("UPDATE seats SET taken = true, version = version + 1 WHERE id = %s", (seat,))
+    c.commit()  # expect: A-REL-6 release_retry

@@ -1,0 +1,15 @@
+import time
+
+import redis
+
+r = redis.Redis()
+
+
+def nightly() -> None:
+    lock = r.lock("lock:nightly", timeout=120, blocking_timeout=5)
+    if not lock.acquire():  # expect: A-RETRY-3 release_retry
+        raise RuntimeError("busy")
+    try:
+        time.sleep(60)
+    finally:
+        lock.release()
