@@ -183,7 +183,7 @@ def _witness(work: Work, stuck: Stuck) -> Witness:
     ops = work.ops
     r = stuck.r
     _, mask, used, path = stuck.ends[0]
-    open_ops = [i for i in work.choices[r][1:] if not mask & work.bit[i]]
+    open_ops = [i for i in work.choices[r] if i != work.seq[r] and not mask & work.bit[i]]
     before = work.infos_before[r]
     open_ops += [work.infos[place] for place in range(before) if not used >> place & 1][
         -ENGINE_ENDS_MAX:

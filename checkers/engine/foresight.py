@@ -50,6 +50,7 @@ class Foresight:
         """Takes note of the operations and returns laid out since the last time."""
         work, fresh, of_class = self.work, self._fresh, self._of_class
         class_of, wants, first_want = work.class_of, self._wants, self._first_want
+        seq = work.seq
         of_class.extend(map(work.model.wants, work.prepared[len(of_class) :]))
         if not of_class:
             return
@@ -58,15 +59,15 @@ class Foresight:
                 fresh.add(i)
                 self._fresh_calls.append(work.calls[i])
         self._call = work.called
-        for r in range(len(first_want), len(work.seq)):
+        for r in range(len(first_want), len(seq)):
             choices = work.choices[r]
             first_want.append(len(wants))
             self._open_fresh.append(
                 () if fresh.isdisjoint(choices) else tuple(j for j in choices if j in fresh)
             )
-            wanted = of_class[class_of[choices[0]]]
+            wanted = of_class[class_of[seq[r]]]
             if wanted is not None and wanted is not RESETS:
-                wants.append((choices[0], wanted))
+                wants.append((seq[r], wanted))
 
     def hopeless(self, state: int, r: int, mask: int) -> bool:
         """Whether the next read on record can no longer be right, whatever is done before it."""

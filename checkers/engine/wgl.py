@@ -9,7 +9,7 @@ that may be next is tried; a configuration seen before is not tried again.  On t
 * an operation that only watches the state (``Model.watches``) is done as soon as it is legal, and
   for good: an order that does it later stays legal if it is moved to the front.  (Leaving *this*
   state as it is would not be enough: "write 0" does that in state 0, but not where it stood.)
-* the operation that returns first is tried first, since it is the one that must be done now.
+* those that only watch are tried first, then the one that returns first, which must be done now.
 
 Sources: Wing, Gong, "Testing and verifying concurrent objects", JPDC 1993; Lowe, "Testing for
 linearizability", CCPE 2017; Horn, Kroening, FORTE 2015 (partitions, and quiescent points: there the

@@ -1,9 +1,10 @@
 """One object's operations, made ready for the search: numbered, lazily, in the order of returns.
 
 The search moves along the *returns* of the operations that surely happened (``required``).  At the
-r-th return, ``choices[r]`` are the operations that may be next: the returning one first, then all
-others that are open at that moment, in call order.  Each open operation has a bit of its own (given
-back when it returns), so "which operations are done" is always
+r-th return, ``choices[r]`` are the operations that may be next: those that only watch the state
+(see ``early``), the returning one, then all others that are open, in call order.  Each open
+operation has a bit of its own (given back when it returns), so "which operations are done" is
+always
 
     (r, mask):  all that returned before the r-th return, and the open ones in the mask
 
@@ -47,6 +48,7 @@ class Work:
         "_next_return",
         "_open",
         "_order",
+        "_seers",
         "after",
         "bit",
         "bits",
@@ -57,6 +59,7 @@ class Work:
         "class_of",
         "costed",
         "count",
+        "early",
         "infos",
         "infos_before",
         "model",
@@ -89,7 +92,11 @@ class Work:
         self._order = order[: count - returns.count(INF)]
         calls.append(INF)  # so that a walk of the calls need not ask for the end
         self._next_return = self.called = 0  # ``called``: operations laid out, in call order
-        self._open: dict[int, None] = {}
+        # What watches is done as soon as that is legal, so looking there first leads to fewer dead
+        # ends; but where hardly two states are the same, each look is a transition to work out.
+        self.early = not model.foresees
+        self._open: dict[int, None] = {}  # open operations, but for those in ``_seers``
+        self._seers: dict[int, None] = {}  # open operations that only watch, if ``early``
         self._free: list[int] = []
         self.bit = [0] * count  # 0: says nothing, or unknown
         self.class_of = [0] * count
@@ -135,7 +142,8 @@ class Work:
     def _lay_out(self, returning: list[int]) -> None:
         """Walks the events up to the last of ``returning`` (operations in order of return)."""
         returns, calls, bit, class_of = self.returns, self.calls, self.bit, self.class_of
-        opened, free, seq, choices = self._open, self._free, self.seq, self.choices
+        opened, seers, early = self._open, self._seers, self.early
+        free, seq, choices = self._free, self.seq, self.choices
         position, infos_before, bits = self.position, self.infos_before, self.bits
         ops, prepare, watch = self.ops, self.model.prepare, self.model.watches
         watches, prepared, numbers = self.watches, self.prepared, self._classes
@@ -163,16 +171,21 @@ class Work:
                         self._admit_info(call, kind)
                         unknown += 1
                     else:
-                        bit[call] = free.pop() if free else 1 << len(opened)
-                        opened[call] = None
+                        bit[call] = free.pop() if free else 1 << len(opened) + len(seers)
+                        (seers if early and watches[kind] else opened)[call] = None
                 call += 1
             if b := bit[x]:
-                del opened[x]
+                del (seers if x in seers else opened)[x]
                 if position and x in position:
                     position[x] = len(seq)
                 seq.append(x)
                 bits.append(b)
-                choices.append((x, *opened))
+                if not seers:
+                    choices.append((x, *opened))
+                elif watches[class_of[x]]:
+                    choices.append((x, *seers, *opened))
+                else:
+                    choices.append((*seers, x, *opened))
                 infos_before.append(unknown)
                 free.append(b)
         bits.append(0)
@@ -193,9 +206,9 @@ class Work:
         self._last_of_class[kind] = place
 
     def _tie(self, i: int) -> None:
-        """Remembers the operation of the same process that ended at the tick ``i`` began."""
+        """Remembers the last operation of the same process that ended at the tick ``i`` began."""
         invoke = self.ops[i].invoke
-        for j in self._open:
+        for j in sorted((*self._open, *self._seers)):
             done = self.ops[j].complete
             if (
                 j != i

@@ -146,7 +146,8 @@ def until_ns(op: Interval) -> int | None:
     Read from ``until_ns`` in the value object, else in ``extra`` of the completion or invoke.
     """
     invoke, done = op.invoke, op.complete
-    if done is None and not invoke.extra and type(invoke.value) is not dict:
+    plain = not invoke.extra and type(invoke.value) is not dict
+    if plain and (done is None or not (done.extra or type(done.value) is dict)):
         return None  # the usual case, fast
     found = None
     for event in (done, invoke):

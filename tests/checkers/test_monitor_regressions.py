@@ -185,6 +185,18 @@ CASES: list[tuple[str, bool, list[Act]]] = [
         True,
         [ok(1, "release", 0, 2), lost(1, "acquire", 2), lost(2, "acquire", 2)],
     ),
+    (
+        "mutex-busy",  # three of process 3 at one instant: each after the one before, not the first
+        False,
+        [
+            ok(0, "acquire", 0, 4, hold="h0"),
+            ok(2, "acquire", 3, 6, hold="h4"),
+            ok(3, "renew", 3, 6, hold="h4"),
+            ok(0, "release", 4, 4, hold="h0"),
+            ok(3, "acquire", 6, 6, hold="h6"),
+            ok(3, "release", 6, 10, hold="h4"),
+        ],
+    ),
 ]
 
 
