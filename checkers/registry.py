@@ -4,8 +4,8 @@
 
 Safety: lease (was the lock granted rightly), exclusion (who believed to hold), belief (how long in
 a lock that was gone), honesty (was ok answered to somebody else's release), fencing and effects
-(was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), deadlock,
-fairness.  About the run itself: vacuity, stats, exceptions.
+(was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), orphans
+(entries left behind), deadlock, fairness.  About the run itself: vacuity, stats, exceptions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ CHECKERS = Registry(
         "honesty": "checkers.honesty:Honesty",
         "lease": "checkers.lease:Lease",
         "liveness": "checkers.liveness:Liveness",
+        "orphans": "checkers.orphans:Orphans",
         "recovery": "checkers.recovery:Recovery",
         "stats": "checkers.stats:Stats",
         "vacuity": "checkers.vacuity:Vacuity",

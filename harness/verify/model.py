@@ -41,7 +41,12 @@ PROPERTIES = (
     Property("belief", "one client at a time believes that it holds", "lease", ("exclusion",)),
     Property("write", "no late or lost write is accepted", "fencing", ("fencing", "effects")),
     Property("answer", "only the owner can release or renew", "identity", ("honesty",)),
-    Property("progress", "it is granted again soon after", "recovery", ("liveness", "recovery")),
+    Property(
+        "progress",
+        "it is granted again soon after",
+        "recovery",
+        ("liveness", "recovery", "orphans"),
+    ),
 )
 NAMES = tuple(one.name for one in PROPERTIES)
 

@@ -1,0 +1,224 @@
+"""orphans: was somebody refused although nobody can have had the lock?  (K05, K16, K17.)
+
+    busy-though-free   an acquire was answered "busy", and from its call to its answer no client
+                       held the lock, asked for it, or can have left it behind; or it waited for
+                       PATIENCE_NS, outside of all faults, and others only asked for it, too
+
+What stays behind are entries of the dead, of attempts that timed out or whose answer was lost, and
+locks that nobody can release; they block everybody until somebody cleans up.
+
+How long something may stay is counted generously: to the answer of its release; without one for a
+lease from the last operation that may have prolonged it (where locks end with a session or
+connection, for ``context.recovery_ms_max``), and anew from the end of every fault that began
+before that was over, since faults hold requests back and servers give leases their full time again.
+
+Traps.  It can only show where something may have been left: without an attempt of unknown outcome,
+a death or a lost release nothing is shown.  Faults on a server's clock make leases last longer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from checkers.models.base import ACQUIRE, BUSY, NOT_HELD, RELEASE, RENEW
+from checkers.monitors.span import INF, NS_PER_MS, Span, at_key, ms
+from checkers.view import View
+from harness.core.history import History
+from harness.core.limits import ANOMALIES_MAX
+from harness.core.protocols import CheckContext
+from harness.core.result import Anomaly, Result, Valid
+
+PATIENCE_NS = 1_000 * NS_PER_MS  # askers get in each other's way for a moment, not for long
+SLACK_NS = 500 * NS_PER_MS  # a server looks after its leases a few times a second
+
+
+class Orphans:
+    """Refusals without anybody who could hold the lock."""
+
+    name = "orphans"
+    safety = False
+
+    def check(self, history: History, context: CheckContext) -> Result:
+        view = View(history, context)
+        shared = context.k > 1 or (history.header.k or 1) > 1 or view.kinds
+        wrong_clock = next((f for f in context.faults if f.kind.startswith("clock-")), None)
+        if shared or wrong_clock is not None:
+            says = "several may hold this lock at once"
+            if wrong_clock is not None:
+                says = f"{wrong_clock.kind} makes leases of any length"
+            return self._unknown(says, {})
+        anomalies: list[Anomaly] = []
+        left = refused = 0
+        for key, spans in view.locks.items():
+            if any(span.hold is None for span in spans):
+                continue
+            stays = sorted(_stays(spans, view), key=lambda stay: stay.start)
+            left += sum(1 for stay in stays if not stay.ended)
+            busy = [span for span in spans if span.f == ACQUIRE and span.seen == BUSY]
+            refused += len(busy)
+            anomalies += [_anomaly(key, span, stays) for span in _alone(busy, stays, view)]
+        stats: dict[str, Any] = {
+            "exact": False,
+            "why": "what may have stayed behind is counted generously",
+            "left_behind": left,
+            "refused": refused,
+            "violations": len(anomalies),
+        }
+        if anomalies:
+            anomalies.sort(key=lambda anomaly: anomaly.ops[-1])
+            more = f" (and {len(anomalies) - 1} more)" if len(anomalies) > 1 else ""
+            return Result(
+                checker=self.name,
+                valid=Valid.FALSE,
+                says=anomalies[0].says + more,
+                anomalies=anomalies[:ANOMALIES_MAX],
+                stats=stats,
+                safety=self.safety,
+            )
+        if not left:
+            return self._unknown("nothing was left behind that could block anybody", stats)
+        says = f"{left} holds or attempts without an end; nobody was refused because of one"
+        return Result(
+            checker=self.name, valid=Valid.TRUE, says=says, stats=stats, safety=self.safety
+        )
+
+    def _unknown(self, says: str, stats: dict[str, Any]) -> Result:
+        return Result(
+            checker=self.name,
+            valid=Valid.UNKNOWN,
+            says=says,
+            stats={**stats, "applies": False},
+            safety=self.safety,
+        )
+
+
+class Stay(msgspec.Struct, gc=False, frozen=True):
+    """What one attempt may have had at the server, from ``start`` to ``end`` at most.  ended: the
+    history has its end.  asked: it was refused, so it had no more than a place in a queue."""
+
+    start: int
+    end: int
+    hold: Any
+    ended: bool
+    asked: bool = False
+
+
+def _stays(spans: list[Span], view: View) -> Iterator[Stay]:
+    """Everything that may have been the lock's."""
+    mine: dict[Any, list[Span]] = {}
+    for span in spans:
+        mine.setdefault(span.hold, []).append(span)
+    for hold, ops in mine.items():
+        acquire = next((span for span in ops if span.f == ACQUIRE), None)
+        if acquire is None:
+            continue
+        if not acquire.ok and acquire.seen is not None:
+            yield Stay(acquire.call, acquire.ret, hold, True, asked=True)
+            continue
+        over = next(
+            (
+                s.ret
+                for s in ops
+                if s.f in (RELEASE, RENEW) and (_released(s) or s.seen == NOT_HELD)
+            ),
+            None,
+        )
+        if over is not None:
+            yield Stay(acquire.call, over, hold, True)
+        else:
+            yield Stay(acquire.call, _over(acquire, ops, view), hold, False)
+
+
+def _released(span: Span) -> bool:
+    return span.f == RELEASE and span.ok
+
+
+def _over(acquire: Span, ops: list[Span], view: View) -> int:
+    """Until when a hold can last that nobody ended."""
+    lasts_ns = _lasts(acquire, view)
+    if lasts_ns is None:
+        return INF
+    over = 0
+    for span in ops:
+        if span.f in (ACQUIRE, RENEW):
+            known = span.ret if span.ret < INF else _given_up(span, view)
+            own = lasts_ns if span.ttl is None or not view.leased else max(span.ttl, lasts_ns)
+            over = max(over, known + own + SLACK_NS)
+    for fault in sorted(view.context.faults, key=lambda fault: fault.start_ns):
+        if fault.start_ns <= over:
+            end_ns = INF if fault.end_ns is None else fault.end_ns
+            over = max(over, min(INF, end_ns + lasts_ns + SLACK_NS))
+    return over
+
+
+def _given_up(span: Span, view: View) -> int:
+    """When the client of an operation of unknown outcome stopped waiting for it."""
+    ops = view.history.ops
+    return ops[span.done].time if 0 <= span.done < len(ops) else view.history.end_ns
+
+
+def _lasts(acquire: Span, view: View) -> int | None:
+    if view.leased:
+        return acquire.ttl if acquire.ttl is not None else view.ttl_ns
+    bound_ms = view.context.recovery_ms_max
+    return bound_ms * NS_PER_MS if view.bound and bound_ms is not None else None
+
+
+def _alone(busy: list[Span], stays: list[Stay], view: View) -> list[Span]:
+    """Refusals during which there was nothing else.  stays: sorted."""
+    everything, holds = Reach(stays), Reach([stay for stay in stays if not stay.asked])
+    found = []
+    for span in busy:
+        if everything.latest(span) < span.call:
+            found.append(span)
+            continue
+        since_ns = max(span.call, holds.latest(span))
+        if span.ret - since_ns >= PATIENCE_NS and not _faulty(since_ns, span.ret, view):
+            found.append(span)
+    return found
+
+
+class Reach:
+    """How long anything reaches that began by a given time.  stays: sorted by their start."""
+
+    def __init__(self, stays: list[Stay]) -> None:
+        self._stays = stays
+        self._starts = [stay.start for stay in stays]
+        self._ends: list[int] = []
+        for stay in stays:
+            self._ends.append(max(stay.end, self._ends[-1]) if self._ends else stay.end)
+
+    def latest(self, span: Span) -> int:
+        """The latest end of all that began by the answer of ``span``, itself left out."""
+        at, latest = bisect_right(self._starts, span.ret) - 1, -1
+        while at >= 0 and self._ends[at] > latest:
+            if self._stays[at].hold != span.hold:
+                latest = max(latest, self._stays[at].end)
+            if latest >= span.ret:
+                break
+            at -= 1
+        return latest
+
+
+def _faulty(start_ns: int, end_ns: int, view: View) -> bool:
+    return any(
+        fault.start_ns <= end_ns and (fault.end_ns is None or fault.end_ns >= start_ns)
+        for fault in view.context.faults
+    )
+
+
+def _anomaly(key: str | None, span: Span, stays: list[Stay]) -> Anomaly:
+    last = max((stay.end for stay in stays if stay.end < span.call), default=0)
+    return Anomaly(
+        kind="busy-though-free",
+        ops=[span.invoke, span.event],
+        says=at_key(key)
+        + f"{span.who} was told busy at {ms(span.ret)} (asked at {ms(span.call)}), but nobody can "
+        f"have had the lock after {ms(last)}",
+        key=key,
+        legal_if="somebody had held the lock or asked for it meanwhile",
+    )
