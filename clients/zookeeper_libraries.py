@@ -42,3 +42,13 @@ KAZOO_SEQUENCE = _kazoo(
     fencing="sequence number in the name of the lock's node",
     says="KazooClient.Lock() with its place in the queue as its token",
 )
+TOOZ = Library(
+    name="tooz-zookeeper",
+    adapter=ROOM / "adapters" / "tooz_zookeeper.py",
+    requirements=ROOM / "requirements" / "tooz.txt",
+    imports=("tooz.drivers.zookeeper",),
+    backends=("zookeeper3",),
+    lease="session",
+    powers=("believes",),
+    says="tooz.coordination.get_coordinator('zookeeper://...').get_lock(), kazoo inside",
+)

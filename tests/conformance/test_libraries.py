@@ -29,6 +29,19 @@ REDIS = {"redis-single", "valkey-single"}
 ON_REDIS = [name for name in NAMES if REDIS & set(LIBRARIES.load(name).backends)]
 RIGHT = [name for name in ON_REDIS if not LIBRARIES.load(name).canary]
 TTL_MS = 60_000  # longer than any test: nothing expires by accident on a slow machine
+SHORT_MS = 200
+RENEWING = [name for name in RIGHT if LIBRARIES.load(name).extra.get("renews")]
+EXPIRING = [n for n in RIGHT if LIBRARIES.load(n).lease == "ttl" and n not in RENEWING]
+
+
+def refused(name: str) -> str:
+    """What an acquire says that was not granted in time."""
+    return LIBRARIES.load(name).extra.get("refuses", "busy")
+
+
+def shortest(name: str) -> int:
+    """A lease that ends soon, in ms."""
+    return max(SHORT_MS, int(LIBRARIES.load(name).extra.get("ttl_ms_min", "0")))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -117,7 +130,7 @@ def test_the_rules_of_a_lock(name: str, redis_: RedisServer, tmp_path: Path) -> 
         key = f"rules-{name}"
         assert acquire(one, key, "1") == "ok"
         started = time.monotonic()
-        assert acquire(two, key, "2") == "busy"
+        assert acquire(two, key, "2") == refused(name)
         assert time.monotonic() - started < 10, "timeout_ms=0 must not wait"
         assert acquire(two, f"{key}-other", "3") == "ok", "keys are independent"
         assert one.ask("release", key=key, hold="1").type == "ok"
@@ -125,20 +138,20 @@ def test_the_rules_of_a_lock(name: str, redis_: RedisServer, tmp_path: Path) -> 
         # A session ends without taking its locks along: only their lease or a release does.
         if LIBRARIES.load(name).lease in ("ttl", "none"):
             assert two.ask("close").type == "ok"
-            assert acquire(one, key, "5") == "busy"
+            assert acquire(one, key, "5") == refused(name)
             assert two.open(nodes=[redis_.node()]).type == "ok"
             assert acquire(two, f"{key}-again", "6") == "ok"
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("name", [n for n in RIGHT if LIBRARIES.load(n).lease == "ttl"])
+@pytest.mark.parametrize("name", EXPIRING)
 def test_a_lease_ends_and_the_former_holder_is_told(
     name: str, redis_: RedisServer, tmp_path: Path
 ) -> None:
     library = LIBRARIES.load(name)
     with opened(name, redis_, tmp_path) as one, opened(name, redis_, tmp_path) as two:
         key = f"lease-{name}"
-        assert acquire(one, key, "1", ttl_ms=200) == "ok"
+        assert acquire(one, key, "1", ttl_ms=shortest(name)) == "ok"
         taken = two.ask("acquire", key=key, hold="2", ttl_ms=TTL_MS, timeout_ms=20_000)
         assert taken.type == "ok"
         if "believes" in library.powers:
@@ -146,7 +159,22 @@ def test_a_lease_ends_and_the_former_holder_is_told(
         if "renew" in library.powers:
             assert one.ask("renew", key=key, hold="1", ttl_ms=TTL_MS).error == "not-held"
         assert one.ask("release", key=key, hold="1").error == "not-held"
-        assert acquire(one, key, "3") == "busy", "the new holder's lock was not touched"
+        assert acquire(one, key, "3") == refused(name), "the new holder's lock was not touched"
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name", RENEWING)
+def test_a_lock_that_renews_itself_outlives_its_lease(
+    name: str, redis_: RedisServer, tmp_path: Path
+) -> None:
+    ttl_ms = max(1000, shortest(name))
+    with opened(name, redis_, tmp_path) as one, opened(name, redis_, tmp_path) as two:
+        key = f"renewing-{name}"
+        assert acquire(one, key, "1", ttl_ms=ttl_ms) == "ok"
+        waited = two.ask("acquire", key=key, hold="2", ttl_ms=ttl_ms, timeout_ms=2 * ttl_ms)
+        assert waited.error == refused(name), "nobody gets it while its holder lives"
+        assert one.ask("release", key=key, hold="1").type == "ok"
+        assert two.ask("acquire", key=key, hold="3", ttl_ms=ttl_ms, timeout_ms=9000).type == "ok"
 
 
 @pytest.mark.live
