@@ -119,10 +119,11 @@ def _lines(survey: Survey) -> Iterator[str]:
     if not documents:
         yield "Nothing has been surveyed yet: run `lockhavoc survey`."
         return
+    when = f"on {dates[0]}" if dates[0] == dates[-1] else f"from {dates[0]} to {dates[-1]}"
     many = "lock" if len(documents) == 1 else "locks"
     yield (
         f"{len(documents)} {many}, each put through the same situations on real servers by "
-        f"`{_md(survey.command)}`; seen from {dates[0]} to {dates[-1]}. One run per cell: a break "
+        f"`{_md(survey.command)}`; seen {when}. One run per cell: a break "
         "that was seen is proven by its operations, one that was not seen may still be there.\n"
     )
     yield (

@@ -133,10 +133,13 @@ def _one(
     if not cells:
         return None
     say(f"{library}: {len(cells)} cells")
-    survey.command = shlex.join(["lockhavoc", *sys.argv[1:]])
+    survey.command = shlex.join(["lockhavoc", "survey", "--runtime", runtime, "--seed", str(seed)])
 
     def keep(made: Document) -> None:
-        add(survey, msgspec.convert(msgspec.to_builtins(made), Document))
+        copy = msgspec.convert(msgspec.to_builtins(made), Document)
+        for cell in copy.cells:
+            cell.run_dir = "/".join(Path(cell.run_dir).parts[-2:])  # the data are to be shared
+        add(survey, copy)
         store.write_json(data, survey)
 
     return verify(
