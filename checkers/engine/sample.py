@@ -154,8 +154,10 @@ def _mutate(draft: Draft, drafts: list[Draft], rng: random.Random) -> None:
         draft.end = rng.randint(draft.call, draft.end)
     elif kind == 4:
         draft.call = rng.randint(draft.call, draft.end)
-    elif kind == 5 and draft.type == Type.FAIL:
+    elif draft.type == Type.FAIL:
         draft.type, draft.error = Type.OK, None
+    else:
+        draft.answer = rng.choice([one.answer for one in drafts if one.f == draft.f])
 
 
 def _events(drafts: list[Draft], rng: random.Random) -> list[Op]:

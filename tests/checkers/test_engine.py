@@ -75,7 +75,7 @@ def test_engine_agrees_with_oracle(name: str) -> None:
     @settings(max_examples=40, deadline=None, derandomize=True)
     @given(st.randoms(use_true_random=False), st.integers(0, 2**32))
     def compare(rng: random.Random, seed: int) -> None:
-        for one in (rng, random.Random(seed), random.Random(seed + 1), random.Random(seed + 2)):
+        for one in (rng, *(random.Random(seed + n) for n in range(6))):
             model = random_model(name, one)
             ops = pair(random_history(model, one))
             want = linearizable(ops, model)
