@@ -13,6 +13,7 @@ import click
 
 from harness.core.errors import EXIT_UNKNOWN
 from harness.core.limits import RETRY_CONTEXT_BYTES_MAX
+from harness.retry_bench import bench_command
 from harness.retry_deciders import Chosen, decider_options
 from harness.retry_kept import halts_command, requeue_command
 
@@ -124,41 +125,6 @@ def monitor_command(form: str, logs: tuple[Path, ...]) -> int:
     return 0
 
 
-@retry.command("bench")
-@click.option("--seeds", type=click.IntRange(1, 1_000), default=20, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first.")
-@click.option("--waiters", type=click.IntRange(1, 2_000), default=100, show_default=True)
-@click.option(
-    "--floor-ms",
-    type=click.IntRange(1, 1_000),
-    default=50,
-    show_default=True,
-    help="The rules ask no more often than this.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def bench_command(seeds: int, seed: int, waiters: int, floor_ms: int, as_json: bool) -> int:
-    """Compares the rules with the usual back-off policies on one contended lock, in virtual time.
-
-    The lock's service restarts in the middle.  The table is the mean over all seeds.
-
-    \b
-    Example:
-      lockhavoc retry bench --seeds 5 --waiters 30
-    """
-    from clients.retry.bench import Setup, as_markdown, compare, decisions_per_second
-
-    found = compare(Setup(waiters=waiters, floor_ms=floor_ms), seeds, seed)
-    found["decisions_per_second"] = round(decisions_per_second())
-    if as_json:
-        click.echo(json.dumps(found))
-        return 0
-    click.echo(as_markdown(found))
-    click.echo(
-        f"\n{seeds} seeds from {seed}; {found['decisions_per_second']:,} decisions of the rules"
-        " in a second of processor time"
-    )
-    return 0
-
-
 retry.add_command(requeue_command)
 retry.add_command(halts_command)
+retry.add_command(bench_command)

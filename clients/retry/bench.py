@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -64,7 +64,6 @@ class Waiter:
     tried_ms: float = 0.0
     next_ms: float = 0.0  # when its next call reaches the service
     granted_ms: float | None = None
-    gave_up: bool = False
 
 
 class Service:
@@ -113,7 +112,7 @@ class Run:
         for number, waiter in enumerate(self.waiters):
             self._at(number, waiter.arrives_ms)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, float]:
         """Runs to the end."""
         while self.events:
             now_ms, number = heapq.heappop(self.events)
@@ -121,7 +120,8 @@ class Run:
                 self._notice(now_ms)
             elif self.waiters[number].next_ms == now_ms:  # else a notice has put it forward
                 self._attempt(number, now_ms)
-        return _figures(self.waiters, self.service)
+        times = [(w.arrives_ms, w.granted_ms) for w in self.waiters]
+        return figures(times, self.service.calls)
 
     def _at(self, number: int, sent_ms: float) -> None:
         reaches_ms = sent_ms + self.answers.uniform(*self.setup.answer_ms)
@@ -142,7 +142,6 @@ class Run:
         waiter.reasons.add(refused)
         delay_ms = self._delay_ms(waiter, refused, now_ms)
         if delay_ms is None or now_ms + delay_ms > waiter.arrives_ms + setup.budget_ms:
-            waiter.gave_up = True
             if waiter in service.queue:
                 service.queue.remove(waiter)
             return
@@ -172,7 +171,7 @@ class Run:
 NOTICE = -1  # in place of a waiter's number: word that the lock was released
 
 
-def run(setup: Setup, policy: str, seed: int) -> dict[str, Any]:
+def run(setup: Setup, policy: str, seed: int) -> dict[str, float]:
     """Figures of one policy under one seed."""
     return Run(setup, policy, seed).figures()
 
@@ -225,36 +224,38 @@ def _context(
     return context_from(data)
 
 
-def _figures(waiters: list[Waiter], service: Service) -> dict[str, Any]:
-    granted = sorted((w for w in waiters if w.granted_ms is not None), key=_granted_ms)
-    waits = sorted(_granted_ms(w) - w.arrives_ms for w in granted)
+def figures(times: Sequence[tuple[float, float | None]], calls: int) -> dict[str, float]:
+    """What a row says, from when each client arrived and was granted (ms; None: never)."""
+    granted = sorted((end, began) for began, end in times if end is not None)
+    waits = sorted(end - began for end, began in granted)
     passed = [
-        sum(o.arrives_ms > w.arrives_ms for o in granted[:place]) for place, w in enumerate(granted)
+        sum(other > began for _, other in granted[:place])
+        for place, (_, began) in enumerate(granted)
     ]
     return {
         "granted": len(granted),
-        "gave_up": sum(w.gave_up for w in waiters),
+        "gave_up": len(times) - len(granted),
         "p50_ms": quantile(waits, 0.5),
         "p99_ms": quantile(waits, 0.99),
         "max_ms": waits[-1] if waits else 0.0,
-        "calls_per_grant": service.calls / max(1, len(granted)),
-        "wasted_calls": service.calls - len(granted),
+        "calls_per_grant": calls / max(1, len(granted)),
+        "wasted_calls": calls - len(granted),
         "jain": jain(waits) or 0.0,
         "passed_by": sum(passed) / max(1, len(passed)),
     }
 
 
-def _granted_ms(waiter: Waiter) -> float:
-    assert waiter.granted_ms is not None
-    return waiter.granted_ms
+def mean(name: str, runs: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """The row of a policy: the mean of every figure over its runs."""
+    return {"policy": name} | {k: sum(r[k] for r in runs) / len(runs) for k in runs[0]}
 
 
-def compare(setup: Setup, seeds: int, first_seed: int = 0) -> dict[str, Any]:
+def compare(
+    setup: Setup, seeds: int, first_seed: int = 0, policies: Sequence[str] = NAMES
+) -> dict[str, Any]:
     """The mean of every figure over ``seeds`` seeds, a row per policy; JSON-able."""
-    rows = []
-    for name in NAMES:
-        runs = [run(setup, name, seed) for seed in range(first_seed, first_seed + seeds)]
-        rows.append({"policy": name} | {k: sum(r[k] for r in runs) / seeds for k in runs[0]})
+    wanted = range(first_seed, first_seed + seeds)
+    rows = [mean(name, [run(setup, name, seed) for seed in wanted]) for name in policies]
     return {"schema": "lockhavoc.retry-bench/1", "seed": first_seed, "seeds": seeds, "rows": rows}
 
 

@@ -32,7 +32,7 @@ from harness.core.clock import NS_PER_S
 
 T = TypeVar("T")
 R = TypeVar("R")
-NOTICE_SLICE_S = 0.25  # how long after ``cancel`` a wait for word may go on
+NOTICE_SLICE_S = 1.0  # how long after ``cancel`` a wait for word may go on
 
 
 class RetryLoop(Generic[T]):

@@ -19,6 +19,8 @@ the lock and the queue.  One server: no lock of this kind outlives the loss of i
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from clients.retry.facts import Settings
@@ -113,6 +115,7 @@ class QueuedLock:
     ) -> None:
         self.owner = owner or uuid.uuid4().hex
         self.name, self.ttl_ms, self.patience_ms, self.seed = name, ttl_ms, patience_ms, seed
+        self.calls = 0  # attempts and waits for word
         self.unanswered = 0  # attempts whose answer never came
         self.withdrawn = False  # the server has said so
         self._redis = redis
@@ -121,11 +124,18 @@ class QueuedLock:
         self._words = f"{{{name}}}:word:"
         self._seen: dict[str, Any] = {}
 
-    def loop(self, budget_ms: int, options: Options | None = None) -> RetryLoop[str]:
-        """The loop that acquires it; ``options`` get what this lock observes and its settings."""
-        options = options or Options()
-        options.observe = self.observe
-        options.settings = SETTINGS
+    def loop(
+        self,
+        budget_ms: int,
+        options: Options | None = None,
+        *,
+        floor_ms: int = SETTINGS.floor_ms,
+        notices: bool = True,
+    ) -> RetryLoop[str]:
+        """The loop that acquires it; the options' ``observe`` and ``settings`` are this lock's."""
+        observe = self.observe if notices else partial(self.observe, notices=False)
+        settings = replace(SETTINGS, floor_ms=floor_ms)
+        options = replace(options or Options(), observe=observe, settings=settings)
         request = Request(
             self.name,
             self.owner,
@@ -140,13 +150,14 @@ class QueuedLock:
             self.attempt,
             release=lambda _: self.release(),
             withdraw=self.withdraw,
-            notice=self.notice,
+            notice=self.notice if notices else None,
             options=options,
         )
 
     def attempt(self) -> str | None:
         """The owner if it was granted (or is held already); RefusedAttempt without an answer."""
         self._seen = {}
+        self.calls += 1
         try:
             granted, place, left_ms, holder, others, hold = self._script(
                 ACQUIRE, self.ttl_ms, self.patience_ms
@@ -170,14 +181,15 @@ class QueuedLock:
             self._seen["observed_hold_seconds"] = int(hold) / 1000
         return None
 
-    def observe(self) -> dict[str, Any]:
+    def observe(self, *, notices: bool = True) -> dict[str, Any]:
         """What the last attempt has shown, as fields of a context."""
-        return {"release_notice": True, **self._seen}
+        return {"release_notice": notices, **self._seen}
 
     def notice(self, most_s: float) -> bool:
         """Waits for word that it is this client's turn."""
         # The server counts in steps of some ms, and 0 would mean for ever.
         key, most_s = self._words + self.owner, max(0.01, most_s)
+        self.calls += 1
         return self._redis.call("BLPOP", key, f"{most_s:.3f}", more_s=most_s) is not None
 
     def release(self) -> bool:

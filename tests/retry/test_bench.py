@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from clients.retry.bench import NAMES, Service, Setup, Waiter, compare, run
+from clients.retry.bench_live import LiveSetup, contend
 from clients.retry.policies import POLICIES
+from clients.retry.redis_link import Redis
+from tests.clients.servers import redis_server
 from tests.retry.test_command import lockhavoc
+from tests.retry.test_sinks import url_of
 
 SMALL = Setup(waiters=30, restart_at_ms=3_000)
 
@@ -81,6 +86,34 @@ def test_notices_keep_to_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     gaps = [b - a for times in tries.values() for a, b in pairwise(times)]
     assert len(gaps) > 100
     assert min(gaps) >= 50
+
+
+@pytest.mark.live
+def test_the_same_on_a_real_server_that_restarts(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as server:
+
+        def restart() -> None:
+            server.kill()
+            server.start()
+
+        setup = LiveSetup(waiters=8, arrive_within_ms=100, ttl_ms=500)
+        for policy in ("rules, notices", "redis-py"):
+            row = contend(url_of(server), policy, setup, 1, restart)
+            assert (row["granted"], row["gave_up"]) == (8, 0)
+            assert row["calls_per_grant"] >= 1
+        words = ("--waiters", "3", "--policy", "rules", "--json")
+        done = lockhavoc("retry", "bench", "--url", url_of(server), *words)
+        found = json.loads(done.stdout)
+        assert found["rows"][0]["granted"] == 3
+        assert found["says"].endswith("not restarted")
+        with Redis(url_of(server)) as redis:
+            assert redis.call("KEYS", "*") == [], "the keys of the run are gone"
+
+
+def test_what_the_command_cannot_do() -> None:
+    for words in (("--policy", "nobody"), ("--backend", "redis-single", "--url", "redis://x")):
+        done = lockhavoc("retry", "bench", *words)
+        assert (done.returncode, words[0] in done.stderr) == (254, True)
 
 
 def test_the_command() -> None:
