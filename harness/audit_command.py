@@ -19,6 +19,9 @@ from pathlib import Path
 import click
 
 from checkers.audit import Record, as_json, as_text, audit
+from checkers.audit.baseline import NONE, Baseline
+from checkers.audit.baseline import load as load_baseline
+from checkers.audit.baseline import of as baseline_of
 from checkers.audit.logs import Mapping, read_mapping
 from checkers.audit.markdown import as_markdown
 from checkers.audit.read import DEFAULT
@@ -26,8 +29,12 @@ from checkers.audit.sarif import as_sarif
 from checkers.audit.verdict import exit_code
 from harness.audit_case import COMMANDS
 from harness.audit_live import history_command, is_run, run_seen
+from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN
+from harness.report.audit_page import audit_page
+from harness.store import write
 
 _WRITERS: dict[str, Callable[[Record], str]] = {
+    "html": audit_page,
     "json": as_json,
     "md": as_markdown,
     "sarif": as_sarif,
@@ -63,13 +70,14 @@ for _command in (*COMMANDS, history_command(_WRITERS)):
     audit_command.add_command(_command)
 
 
-def audited(paths: Sequence[Path], day: datetime.date, mapping: Mapping = DEFAULT) -> Record:
+def audited(
+    paths: Sequence[Path], day: datetime.date, mapping: Mapping = DEFAULT, known: Baseline = NONE
+) -> Record:
     """The record of files, folders and stored runs."""
     runs = [path for path in paths if is_run(path)]
     seen = [run_seen(path)[0] for path in runs]
-    return audit(
-        [path for path in paths if path not in runs], as_of=day, seen=seen, mapping=mapping
-    )
+    files = [path for path in paths if path not in runs]
+    return audit(files, as_of=day, seen=seen, mapping=mapping, baseline=known)
 
 
 @audit_command.command("files")
@@ -93,12 +101,32 @@ def audited(paths: Sequence[Path], day: datetime.date, mapping: Mapping = DEFAUL
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file that says which words and fields of your logs mean what.",
 )
+@click.option(
+    "--baseline",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of known findings: they are listed and do not fail.",
+)
+@click.option(
+    "--write-baseline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what is found now into a baseline, and end with 0.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unknown", "findings"]),
+    default="unknown",
+    show_default=True,
+    help="With 'findings' what is only unknown ends with 0.",
+)
 def files_command(
     paths: Sequence[Path],
     form: str,
     as_json_too: bool,
     as_of: datetime.datetime | None,
     log_map: Path | None,
+    baseline: Path | None,
+    write_baseline: Path | None,
+    fail_on: str,
 ) -> int:
     """Judges PATHS, which are files and folders.
 
@@ -110,9 +138,19 @@ def files_command(
       lockhavoc audit app/ redis.conf
       lockhavoc audit worker.py settings.py --json
       lockhavoc audit logs/ --log-map log-map.toml
+      lockhavoc audit app/ --write-baseline audit-baseline.json
+      lockhavoc audit app/ --baseline audit-baseline.json --fail-on findings
+      lockhavoc audit app/ --format html > audit.html
     """
     day = as_of.date() if as_of else datetime.datetime.now(tz=datetime.UTC).date()
     mapping = read_mapping(log_map) if log_map else DEFAULT
-    record = audited(paths, day, mapping)
+    known = load_baseline(baseline) if baseline else NONE
+    record = audited(paths, day, mapping, known)
+    if write_baseline:
+        found = [*record.findings, *record.known]
+        write(write_baseline, baseline_of(found))
+        click.echo(f"{write_baseline}: {len(found)} findings are known now", err=True)
+        return EXIT_AS_CLAIMED
     click.echo(_WRITERS["json" if as_json_too else form](record), nl=False)
-    return exit_code(record)
+    code = exit_code(record)
+    return EXIT_AS_CLAIMED if code == EXIT_UNKNOWN and fail_on == "findings" else code

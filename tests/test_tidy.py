@@ -17,6 +17,7 @@ TOP_LEVEL = {
     "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile", "compose.yaml",
     ".ci", ".gitignore", ".dockerignore", ".github", ".pre-commit-config.yaml", "schemas",
     ".pre-commit-hooks.yaml",
+    ".pre-commit-hooks.yaml",
 }  # fmt: skip
 
 # Third-party packages and the only places that may import them.

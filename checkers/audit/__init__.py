@@ -14,6 +14,7 @@ import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
+from checkers.audit.baseline import NONE, Baseline
 from checkers.audit.live.histories import Seen
 from checkers.audit.logs import Mapping
 from checkers.audit.model import Record
@@ -28,12 +29,14 @@ def audit(
     as_of: datetime.date,
     seen: Sequence[Seen] = (),
     mapping: Mapping = DEFAULT,
+    baseline: Baseline = NONE,
 ) -> Record:
     """Reads and judges files and folders, and what was seen in runs and histories.
 
-    mapping: words and fields of logs.  UserError where a path does not exist.
+    mapping: words and fields of logs.  baseline: findings that are known.
+    UserError where a path does not exist.
     """
-    return judge(read(paths, seen, mapping=mapping), as_of=as_of)
+    return judge(read(paths, seen, mapping=mapping), as_of=as_of, baseline=baseline)
 
 
 __all__ = ["Record", "as_data", "as_json", "as_text", "audit"]

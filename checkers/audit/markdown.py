@@ -51,7 +51,9 @@ def _lines(record: Record) -> Iterator[str]:
             where = _text(f"{finding.path}:{finding.line}")
             yield f"{number}. {finding.dimension} ({owner}), {where}: {_text(finding.fix)}"
         yield ""
-    yield from _boundaries(record)
+    yield "## Evidence boundaries\n"
+    yield from (f"- {_text(words)}" for words in boundaries(record))
+    yield ""
     yield f"## Closure rule\n\n{CLOSURE}"
 
 
@@ -65,18 +67,16 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"Again: {_text(finding.replay)}\n"
 
 
-def _boundaries(record: Record) -> Iterator[str]:
-    yield "## Evidence boundaries\n"
-    yield "- Code and settings were read; nothing was run. A scenario decides what they leave open."
-    for item in record.unread:
-        yield f"- Not read: {_text(f'{item.path}: {item.why}')}"
+def boundaries(record: Record) -> list[str]:
+    """What was not seen, and what was seen and is not counted."""
+    found = ["Files were read; nothing was run for this. A scenario decides what they leave open."]
+    found += [f"Not read: {item.path}: {item.why}" for item in record.unread]
     for excepted in record.exceptions:
         f = excepted.finding
         words = f"{f.rule} at {f.path}:{f.line} until {excepted.until}: {excepted.reason}"
-        yield f"- Exception (on {record.as_of}): {_text(words)}"
-    for refused in record.refused_exceptions:
-        yield f"- {_text(refused)}"
-    yield ""
+        found.append(f"Exception (on {record.as_of}): {words}")
+    found += [f"Known by the baseline: {f.rule} at {f.path}:{f.line}" for f in record.known]
+    return [*found, *record.refused_exceptions]
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

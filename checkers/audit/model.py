@@ -94,6 +94,7 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str
     also: tuple[Dimension, ...] = ()  # other dimensions that the same gap leaves open
     replay: str = ""  # the command that shows it again, for what was seen in a run
+    fingerprint: str = ""  # the same as long as rule, file and text of the line are
 
 
 class Excepted(msgspec.Struct, frozen=True):
@@ -152,6 +153,7 @@ class Record(msgspec.Struct, frozen=True):
     exceptions: tuple[Excepted, ...]
     refused_exceptions: tuple[str, ...]
     unread: tuple[Unread, ...]
+    known: tuple[Finding, ...] = ()  # findings that a baseline has: listed, and no failure
     as_of: str = ""  # the day that exceptions were judged for; empty where there are none
 
     @property

@@ -74,6 +74,11 @@ def _rest(record: Record) -> Iterator[str]:
             yield f"  {f.rule} {f.path}:{f.line} until {item.until}: {item.reason}"
         for refused in record.refused_exceptions:
             yield f"  {refused}"
+    if record.known:
+        yield ""
+        yield f"KNOWN BY THE BASELINE ({len(record.known)})"
+        for known in record.known:
+            yield f"  {known.rule} {known.path}:{known.line}"
     if record.unread:
         yield ""
         yield f"NOT READ ({len(record.unread)})"

@@ -32,6 +32,7 @@ def as_sarif(record: Record) -> str:
     names = RULES.names()
     results = [_result(finding, names) for finding in record.findings]
     results += [_excepted(item, names) for item in record.exceptions]
+    results += [{**_result(known, names), "baselineState": "unchanged"} for known in record.known]
     notifications = [
         {
             "level": "warning",
@@ -75,6 +76,7 @@ def _result(finding: Finding, names: list[str]) -> dict[str, Any]:
         "level": _LEVELS[finding.severity],
         "message": {"text": f"{finding.says}. Fix: {finding.fix}"},
         "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"lockhavocFinding/v1": finding.fingerprint},
         "properties": {"dimension": str(finding.dimension), "kind": finding.kind},
     }
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
+from checkers.audit import baseline as baselines
 from checkers.audit.model import (
     SCHEMA,
     Dimension,
@@ -31,6 +33,7 @@ from checkers.audit.rules.registry import RULES
 from checkers.audit.suppress import split
 from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN, EXIT_VIOLATION
 
+_Placed = TypeVar("_Placed", Finding, Evidence)
 READY, NOT_READY, UNKNOWN = "READY TO CLOSE", "NOT READY TO CLOSE", "UNKNOWN"
 EXPECTED = {
     Dimension.IDENTITY: "each acquisition has a name of its own, checked by the server",
@@ -42,20 +45,34 @@ EXPECTED = {
 _ABOUT_LOCKS = {"lock", "grant", "release", "renew", "anomaly", "proof", "log", "log-read"}
 
 
-def judge(inputs: Inputs, *, as_of: datetime.date) -> Record:
+def judge(
+    inputs: Inputs, *, as_of: datetime.date, baseline: baselines.Baseline = baselines.NONE
+) -> Record:
     """The record of an audit; ``as_of`` is the day for which exceptions must still hold."""
     found: list[Finding] = []
     for name in RULES.names():
         found += RULES.load(name).findings(inputs.facts)
     order = sorted(set(found), key=lambda f: (f.path, f.line, f.column, f.rule))
-    stand, excepted, refused = split(order, inputs.texts, as_of)
+    stand, excepted, refused = split(baselines.marked(order, inputs.texts), inputs.texts, as_of)
+    stand, known = baselines.split(stand, baseline)
     evidence = sorted(
         set(_evidence(inputs.facts.all)), key=lambda e: (e.dimension, e.path, e.line, e.says)
     )
-    # What is under an exception is no gap that fails, and nothing that was proven either.
-    open_dimensions = {(e.finding.path, d) for e in excepted for d in _dimensions(e.finding)}
+    # What is under an exception or in a baseline is no gap that fails, and nothing was proven.
+    accepted = [*(e.finding for e in excepted), *known]
+    open_dimensions = {(f.path, d) for f in accepted for d in _dimensions(f)}
+    about = {f.place.path for f in inputs.facts.all if f.kind in _ABOUT_LOCKS}
+    gaps_of, seen_in = _by_path(stand), _by_path(evidence)  # thousands of files: look once
     files = tuple(
-        _file(path, inputs, stand, evidence, open_dimensions) for path in sorted(inputs.texts)
+        _file(
+            path,
+            inputs.digests[path],
+            path in about,
+            gaps_of.get(path, []),
+            seen_in.get(path, []),
+            open_dimensions,
+        )
+        for path in sorted(inputs.texts)
     )
     dimensions = {
         str(d): _dimension(d, stand, evidence, {x for _, x in open_dimensions}) for d in Dimension
@@ -73,6 +90,7 @@ def judge(inputs: Inputs, *, as_of: datetime.date) -> Record:
         exceptions=tuple(excepted),
         refused_exceptions=tuple(refused),
         unread=tuple(sorted(inputs.unread, key=lambda u: u.path)),
+        known=tuple(known),
         as_of=as_of.isoformat() if excepted or refused else "",
     )
 
@@ -149,17 +167,23 @@ def _status(
     return Status.OK if dimension not in excepted and list(seen) else Status.UNKNOWN
 
 
+def _by_path(found: Iterable[_Placed]) -> dict[str, list[_Placed]]:
+    """Findings or evidence by the file that they are in."""
+    groups: dict[str, list[_Placed]] = {}
+    for one in found:
+        groups.setdefault(one.path, []).append(one)
+    return groups
+
+
 def _file(
     path: str,
-    inputs: Inputs,
-    findings: Iterable[Finding],
-    evidence: Iterable[Evidence],
+    digest: str,
+    about: bool,
+    own: list[Finding],
+    seen: list[Evidence],
     excepted: set[tuple[str, Dimension]],
 ) -> FileRecord:
-    own = tuple(f for f in findings if f.path == path)
-    seen = [e for e in evidence if e.path == path]
     open_here = {d for p, d in excepted if p == path}
-    about = any(f.place.path == path and f.kind in _ABOUT_LOCKS for f in inputs.facts.all)
     return FileRecord(
         path=path,
         status="gap" if own else "no_gap" if about else "unknown",
@@ -167,6 +191,6 @@ def _file(
             str(d): _status(d, own, [e for e in seen if e.dimension == d], open_here)
             for d in Dimension
         },
-        findings=own,
-        digest=inputs.digests[path],
+        findings=tuple(own),
+        digest=digest,
     )
