@@ -5,7 +5,8 @@
 Safety: lease (was the lock granted rightly), exclusion (who believed to hold), belief (how long in
 a lock that was gone), honesty (was ok answered to somebody else's release), fencing and effects
 (was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), orphans
-(entries left behind), deadlock, fairness.  About the run itself: vacuity, stats, exceptions.
+(entries left behind), deadlock, errors (told apart), fairness.  About the run itself: vacuity,
+stats, exceptions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ CHECKERS = Registry(
         "belief": "checkers.belief:Belief",
         "deadlock": "checkers.deadlock:Deadlock",
         "effects": "checkers.effects:Effects",
+        "errors": "checkers.errors:Errors",
         "exceptions": "checkers.exceptions:Exceptions",
         "exclusion": "checkers.exclusion:Exclusion",
         "fairness": "checkers.fairness:Fairness",

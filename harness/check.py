@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from checkers.attach import draw
+from clients.sim.node import NODE
 from harness.core.history import History
 from harness.core.protocols import CheckContext, Checker, FaultWindow, ResourceRecord
 from harness.core.result import Result, Valid
 from harness.plan import Plan
 from harness.plan import load as load_plan
-from harness.registries import CHECKERS
+from harness.registries import BACKENDS, CHECKERS, SIM
 from harness.scenario import Scenario
 from harness.store import (
     ENV,
@@ -48,6 +49,7 @@ def context_of(
         drift_ppm=scenario.run.drift_ppm,
         enforced_deadline=enforced_deadline,
         workers=scenario.workload.workers,
+        servers=servers_of(scenario.backend.name),
         resource_mode="" if mode == "none" else mode,
         recovery_ms_max=scenario.run.recovery_ms,
         belief_lag_ms_max=scenario.run.belief_ms,
@@ -56,6 +58,13 @@ def context_of(
         resource=list(resource),
         failures=list(failures),
     )
+
+
+def servers_of(backend: str) -> tuple[str, ...]:
+    """Names of the servers that clients of a backend talk to."""
+    if backend == SIM:
+        return (NODE,)
+    return tuple(node.name for node in BACKENDS.load(backend).nodes if node.clients)
 
 
 def analyse(history: History, context: CheckContext) -> list[Result]:

@@ -155,6 +155,7 @@ class NemesisRunner:
         for active in list(self._active.values()):
             if active.phase == "on":
                 if active.heal_at_ns <= now_ns:
+                    active.window.off_ns = now_ns
                     self._begin(active, "healing", self._heal)
                 else:
                     wakes.append(active.heal_at_ns)
@@ -300,6 +301,7 @@ class NemesisRunner:
 
     def _injected(self, active: Active) -> None:
         active.phase = "on"
+        active.window.on_ns = self._now() if active.window.bit else None
         active.heal_at_ns = max(
             self._now(), active.window.start_ns + active.step.duration_ms * NS_PER_MS
         )

@@ -268,7 +268,10 @@ class Fault(Protocol):
 
 
 class FaultWindow(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """A fault as a checker sees it; times in ns since the start of the run, widest reading."""
+    """A fault as a checker sees it; times in ns since the start of the run, widest reading.
+
+    on_ns, off_ns: from when it surely bit (evidence was read) to when its heal began.
+    """
 
     id: int
     kind: str
@@ -279,6 +282,8 @@ class FaultWindow(msgspec.Struct, omit_defaults=True, kw_only=True):
     bit: bool = False  # has evidence
     healed: bool = False  # verified after heal
     says: str = ""
+    on_ns: int | None = None
+    off_ns: int | None = None
 
 
 class ResourceRecord(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -306,6 +311,7 @@ class CheckContext(msgspec.Struct, kw_only=True):
     enforced_deadline: bool = False  # does the client stop by itself when its TTL is over
     k: int = 1  # permits
     workers: int = 0
+    servers: tuple[str, ...] = ()  # all that clients talk to, by name; empty: not known
     resource_mode: str = ""  # unfenced | fenced | cas | "" (none)
     recovery_ms_max: int | None = None  # bound for liveness after the last fault healed
     belief_lag_ms_max: int | None = None  # bound for believing, awake, in a lock that is gone
