@@ -40,7 +40,7 @@ def use_of(call: Node, index: int = 0) -> str:
         if parent.kind == "block":
             return "used" if _is_given_back(node, parent) else "dropped"
         if parent.kind == "assign" and parent.value is node:
-            return _use_of_target(parent, index)
+            return "checked" if _is_tested(parent) else _use_of_target(parent, index)
         if parent.kind in ("return", "throw"):
             return "used"
         if parent.kind in ("if", "loop"):
@@ -57,6 +57,16 @@ def use_of(call: Node, index: int = 0) -> str:
             return "used"
         node = parent
     return "used"
+
+
+def _is_tested(assign: Node) -> bool:
+    """``x = take or return``, ``if (x = take)``: the assignment itself is looked at."""
+    outer = assign.parent
+    if outer is None:
+        return False
+    if outer.kind in ("unary", "binary"):
+        return outer.name in _COMPARES
+    return outer.kind in ("if", "loop") and outer.test is assign
 
 
 def _is_given_back(node: Node, block: Node) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 from checkers.audit.knowledge_code import CODE_LIBRARIES, MS, TYPED, CodeLibrary, Method, S
 from checkers.audit.languages.flow import (
+    decides_nothing,
     function_of,
     handlers_of,
     in_finally,
@@ -223,19 +224,15 @@ class LibraryLocks:
         else:
             values["use"] = _best(call, method.answers)
             values |= section(self.names, call, self._frees(call, row))
+            if self._is_handed_on(call, row):
+                values["work"] = False  # kept somewhere: released here only if that fails
         fact = Fact("grant", where, values, scope)
         yield fact
         yield from inside(self.names, fact, call)
 
     def _frees(self, call: Node, row: CodeLibrary) -> list[Node]:
         """The calls of the file that free what this call takes, where that can be told."""
-        handle = ""
-        if row.handle == "receiver":
-            handle = call.on.words_of() if call.on is not None else ""
-        else:
-            parent = call.parent
-            if parent is not None and parent.kind == "assign" and parent.targets:
-                handle = parent.targets[0].words_of()
+        handle = self._handle(call, row)
         function = function_of(call) or self.source.root
         if not handle or returned(function, handle):
             return []
@@ -249,6 +246,27 @@ class LibraryLocks:
                 other.on.words_of() == handle or any(a.words_of() == handle for a in other.args[:1])
             )
         ]
+
+    @staticmethod
+    def _handle(call: Node, row: CodeLibrary) -> str:
+        """The name by which the lock that is taken here is known; "" if it has none."""
+        if row.handle == "receiver":
+            return call.on.words_of() if call.on is not None else ""
+        parent = call.parent
+        if parent is not None and parent.kind == "assign" and parent.targets:
+            return parent.targets[0].words_of()
+        return ""
+
+    def _is_handed_on(self, call: Node, row: CodeLibrary) -> bool:
+        """Whether the lock is given to a call that is not its release."""
+        handle = self._handle(call, row)
+        function = function_of(call) or self.source.root
+        return any(
+            other.kind == "call"
+            and not decides_nothing(other)
+            and any(a.kind in ("name", "field") and a.words_of() == handle for a in other.args)
+            for other in function.walk()
+        )
 
     def _renew(self, call: Node, row: CodeLibrary, method: Method) -> Fact:
         handlers = handlers_of(call)

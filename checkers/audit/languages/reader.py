@@ -31,7 +31,7 @@ _ABOUT = re.compile(
     re.I,
 )
 _LOCK = re.compile(r"(?<![bc])lock|mutex|lease|leader|semaphore", re.I)
-_CONSTANT = re.compile(r"ttl|expir|lease|timeout|interval|duration|seconds", re.I)
+_CONSTANT = re.compile(r"ttl|expir|lease|lock|timeout|interval|duration|seconds", re.I)
 
 
 def code_facts(
