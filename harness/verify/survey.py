@@ -175,7 +175,8 @@ def outcome(cell: Cell | None) -> str:
 def _how_told(documents: Sequence[Document]) -> Iterator[str]:
     head = (
         "lock", "tells of a loss by itself", "longest belief in a lost lock (ms)",
-        "of it awake (ms)", "in", "belief ended by", "next grant after a holder's death (ms)",
+        "of it awake (ms)", "in", "belief ended by", "next grant after a holder's pause began (ms)",
+        "after its death (ms)",
         "after the server was back (ms)",
     )  # fmt: skip
     yield f"| {' | '.join(head)} |"
@@ -186,12 +187,14 @@ def _how_told(documents: Sequence[Document]) -> Iterator[str]:
         lost = worst is not None and worst.loss.losses > 0
         longest = max((cell.loss.lag_ms for cell in cells.values()), default=0.0)
         told = ", ".join(worst.loss.told_by) if worst and lost else ""
-        death, restart = cells.get("worker-killed"), cells.get("server-restart")
+        pause, death = cells.get("holder-pause"), cells.get("worker-killed")
+        restart = cells.get("server-restart")
         row = (
             f"`{document.library}`", document.loss_signal,
             f"{longest:.0f}" if lost else "none lost",
             f"{worst.loss.awake_lag_ms:.0f}" if worst and lost else "",
             worst.situation if worst and lost else "", told,
+            _ms(pause.takeover_ms if pause else None),
             _ms(death.takeover_ms if death else None),
             _ms(restart.recovery_ms if restart else None),
         )  # fmt: skip

@@ -63,11 +63,11 @@ def test_what_is_known_is_not_run_again_and_doubt_never_replaces_it() -> None:
 
 def test_the_page_has_figures_and_escapes() -> None:
     lost = Loss(losses=2, lag_ms=1500.4, awake_lag_ms=12.0, told_by={"released": 2})
-    made = document(cell(loss=lost), cell("worker-killed", takeover_ms=640.2))
+    made = document(cell(loss=lost, takeover_ms=2500), cell("worker-killed", takeover_ms=640.2))
     made.about = "a | b <script>"
     page = page_of(Survey(command="lockhavoc survey", documents={"redis-py": made}))
     row = next(line for line in page.splitlines() if "| 1500 |" in line)
-    assert "| 12 | holder-pause | released | 640 |" in row
+    assert "| 12 | holder-pause | released | 2500 | 640 |" in row
     assert "<script>" not in page
     assert "`lockhavoc survey`" in page
     assert "2026-11-30" in page
