@@ -103,10 +103,10 @@ def _simulated(
 
     found = compare(Setup(waiters=waiters, floor_ms=floor_ms), seeds, seed, policies)
     found["decisions_per_second"] = round(decisions_per_second())
-    found["says"] = (
-        f"{seeds} seeds from {seed}, in virtual time; {found['decisions_per_second']:,} decisions"
-        " of the rules in a second of processor time"
+    speed = (
+        f"{found['decisions_per_second']:,} rule decisions in a second of processor time"
     )
+    found["says"] = f"{_count(seeds, 'seed')} from {seed}, in virtual time; {speed}"
     return found
 
 
@@ -128,12 +128,17 @@ def _live(
             rows.append(mean(policy, [contend(url, policy, setup, s, restart) for s in seeds]))
         except RuntimeError as error:
             raise HarnessError(str(error)) from error
-    says = f"{where}, {len(seeds)} seeds from {seeds[0]}, {setup.waiters} clients"
+    says = f"{where}, {_count(len(seeds), 'seed')} from {seeds[0]}, "
+    says += _count(setup.waiters, "client")
     says += ", restarted after a third of the holds" if restart else ", not restarted"
     return {
         "schema": "lockhavoc.retry-bench/1", "seed": seeds[0], "seeds": len(seeds),
         "server": where, "setup": asdict(setup), "rows": rows, "says": says,
     }  # fmt: skip
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 @contextmanager

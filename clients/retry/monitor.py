@@ -134,12 +134,13 @@ def as_text(seen: dict[str, Any]) -> str:
         for one in lock["starved"][:5]:
             lines.append(
                 f"  starved: {one['requester']} waited {one['waited_ms']:.0f} ms,"
-                f" passed by {one['passed_by']} times ({one['outcome']})"
+                f" passed by {one['passed_by']} others ({one['outcome']})"
             )
         if lock["deadlock_review"]:
             lines.append("  escalated again and again: look for a deadlock")
         if lock["dead_letters"]:
-            lines.append(f"  {lock['dead_letters']} dead letters; see: lockhavoc retry requeue")
+            letters = "dead letter" if lock["dead_letters"] == 1 else "dead letters"
+            lines.append(f"  {lock['dead_letters']} {letters}; see: lockhavoc retry requeue")
     return "\n".join(lines) or "no records"
 
 

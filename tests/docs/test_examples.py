@@ -23,6 +23,7 @@ PAGES = [
     CHECK,
     DOCS / "how-to" / "check-a-history.md",
     DOCS / "how-to" / "ci.md",
+    DOCS / "how-to" / "retry.md",
     DOCS / "how-to" / "scenario.md",
     DOCS / "how-to" / "verify.md",
     DOCS / "how-to" / "write-a-worker.md",
