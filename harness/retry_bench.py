@@ -103,9 +103,7 @@ def _simulated(
 
     found = compare(Setup(waiters=waiters, floor_ms=floor_ms), seeds, seed, policies)
     found["decisions_per_second"] = round(decisions_per_second())
-    speed = (
-        f"{found['decisions_per_second']:,} rule decisions in a second of processor time"
-    )
+    speed = f"{found['decisions_per_second']:,} rule decisions in a second of processor time"
     found["says"] = f"{_count(seeds, 'seed')} from {seed}, in virtual time; {speed}"
     return found
 

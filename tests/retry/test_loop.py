@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import subprocess
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis.exceptions
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from clients.environments import ensure
+from clients.registry import LIBRARIES
 from clients.retry.libraries import RefusedAttempt, failure_of
 from clients.retry.loop import AsyncRetryLoop, RetryLoop
 from clients.retry.record import JsonLines, Request, read_records, requeue
 from clients.retry.waiting import Abandoned, Cancelled, Escalated, Options
 from harness.core.clock import NS_PER_S, VirtualClock
 from harness.core.errors import UserError
+from tests.live.command import ROOT
 
 
 class Bench:
@@ -340,20 +349,88 @@ def test_exceptions_that_are_no_refusals() -> None:
     assert failure_of(ValueError("x")) is None
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "says"),
-    [
-        ("redis_lock", "NotAcquired", "lease expired"),
-        ("etcd3.exceptions", "ConnectionFailedError", "outcome unknown"),
-        ("kazoo.exceptions", "LockTimeout", "lock is held"),
-        ("kazoo.exceptions", "NoAuthError", "permission denied"),
-        ("psycopg.errors", "LockNotAvailable", "lock is held"),
-        ("psycopg.errors", "DeadlockDetected", "deadlock detected"),
-        ("tooz.coordination", "LockAcquireFailed", "lock is held"),
-    ],
+# Library as it is registered, its exception, and what the loop makes of it.
+FOREIGN = [
+    ("python-redis-lock", "redis_lock", "NotAcquired", "lease expired"),
+    ("python-redis-lock", "redis_lock", "AlreadyAcquired", "outcome unknown"),
+    ("python-etcd3", "etcd3.exceptions", "ConnectionFailedError", "outcome unknown"),
+    ("python-etcd3", "etcd3.exceptions", "PreconditionFailedError", "lock is held"),
+    ("kazoo", "kazoo.exceptions", "LockTimeout", "lock is held"),
+    ("kazoo", "kazoo.exceptions", "NoAuthError", "permission denied"),
+    ("kazoo", "kazoo.exceptions", "SessionExpiredError", "lease expired"),
+    ("psycopg", "psycopg.errors", "LockNotAvailable", "lock is held"),
+    ("psycopg", "psycopg.errors", "DeadlockDetected", "deadlock detected"),
+    ("psycopg", "psycopg", "OperationalError", "outcome unknown"),
+    ("tooz-redis", "tooz.coordination", "LockAcquireFailed", "lock is held"),
+    ("tooz-redis", "tooz.coordination", "ToozConnectionError", "outcome unknown"),
+]
+ASK = """
+import importlib, json, sys
+sys.path.append(sys.argv[1])
+from clients.retry.libraries import failure_of
+told = []
+for module, name in json.loads(sys.argv[2]):
+    kind = getattr(importlib.import_module(module), name)
+    found = failure_of(kind.__new__(kind))
+    told.append(found and found.reason)
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("library", sorted({row[0] for row in FOREIGN}))
+def test_exceptions_of_the_real_libraries_in_their_own_environments(library: str) -> None:
+    rows = [row for row in FOREIGN if row[0] == library]
+    python = ensure(LIBRARIES.load(library))
+    named = json.dumps([row[1:3] for row in rows])
+    done = subprocess.run(
+        [str(python), "-c", ASK, str(ROOT), named], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for (_, _, name, says), told in zip(rows, json.loads(done.stdout), strict=True):
+        assert told is not None, name
+        assert told.startswith(says), name
+
+
+@given(
+    budget_ms=st.integers(50, 20_000),
+    word_s=st.lists(st.floats(0, 20), max_size=20).map(sorted),
+    place=st.integers(1, 30),
+    free_s=st.floats(0, 25),
+    ttl_ms=st.integers(10, 20_000),
+    age_s=st.floats(0, 20),
 )
-def test_exceptions_of_libraries_that_may_be_missing(module: str, name: str, says: str) -> None:
-    kind = getattr(pytest.importorskip(module), name)
-    found = failure_of(kind("x") if module != "etcd3.exceptions" else kind())
-    assert found is not None
-    assert found.reason.startswith(says)
+@settings(max_examples=150, deadline=None)
+def test_no_word_breaks_a_bound(
+    budget_ms: int, word_s: list[float], place: int, free_s: float, ttl_ms: int, age_s: float
+) -> None:
+    seen: dict[str, Any] = {"queue_position": place, "other_waiters_exist": 30}
+    seen |= {
+        "release_notice": True,
+        "holder_acquired_ago_seconds": age_s,
+        "fairness_policy": "fifo",
+    }
+    bench = Bench(observe=lambda: seen)
+    tries: list[int] = []
+    ready = free_from(bench, free_s)
+
+    def acquire() -> str | None:
+        tries.append(bench.clock.now())
+        return ready()
+
+    def notice(most_s: float) -> bool:
+        now_s = bench.clock.now() / NS_PER_S
+        coming = next((word - now_s for word in word_s if word > now_s), most_s)
+        bench.sleep(min(most_s, coming))
+        return coming < most_s
+
+    loop = RetryLoop(
+        request(budget_ms=budget_ms, ttl_ms=ttl_ms), acquire, options=bench.options,
+        sleep=bench.sleep, notice=notice,
+    )  # fmt: skip
+    with contextlib.suppress(Escalated):
+        loop.run()
+    floor_ns = 50 * NS_PER_S // 1000
+    # A float of seconds may be a nanosecond off.
+    assert all(b - a >= floor_ns - 2 for a, b in pairwise(tries))
+    assert tries[-1] <= budget_ms * NS_PER_S // 1000 + 2
