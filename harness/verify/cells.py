@@ -104,6 +104,7 @@ def blank(
         runtime=traits.runtime,
         situation=situation.name,
         about=situation.says,
+        workload="mutex" if setup is None else str(setup.workload.get("kind", "mutex")),
         kind=situation.kind,
         dimension=situation.dimension,
         claims={} if setup is None else dict(setup.claims),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 
-from harness.verify.model import NAMES, PROPERTIES
+from harness.verify.model import NAMES, PROPERTIES, Situation
 from harness.verify.servers import SITUATIONS
 from harness.verify.traits import traits_of
 
@@ -40,11 +40,12 @@ def verification() -> Iterator[str]:
     )
     yield "## Situations\n"
     yield _table(
-        ("situation", "what happens", "kind", "dimension", "quick", "survey", "where"),
+        ("situation", "what happens", "workload", "kind", "dimension", "quick", "survey", "where"),
         [
             (
                 f"`{one.name}`",
                 one.says,
+                _workload(one),
                 one.kind,
                 one.dimension,
                 "yes" if one.quick else "",
@@ -60,6 +61,12 @@ def verification() -> Iterator[str]:
         "break or hold in brackets; `-`: the situation does not apply.\n"
     )
     yield _table(("situation", *(words for words, _, _ in KINDS)), list(_claims()))
+
+
+def _workload(situation: Situation) -> str:
+    found = (situation.build(traits_of(lib, backend, "docker")) for _, lib, backend in KINDS)
+    kinds = dict.fromkeys(s.workload.get("kind", "mutex") for s in found if s is not None)
+    return ", ".join(f"`{kind}`" for kind in kinds)
 
 
 def _claims() -> Iterator[tuple[str, ...]]:

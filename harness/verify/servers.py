@@ -241,6 +241,21 @@ def server_killed(traits: Traits) -> Setup | None:
     )
 
 
+def herd(traits: Traits) -> Setup | None:
+    """Many clients with the shortest sections, and a server that is gone for a moment."""
+    if traits.store not in ONE or traits.lease == "connection" or traits.store == "sentinel":
+        return None
+    lease_ms = 6000 if traits.lease == "session" else 4000
+    return Setup(
+        claims=claims(traits),
+        why="all of them come back at once, and somebody gets in",
+        **lasting(traits, lease_ms, 0, kind="churn", params={"hold_ms": 5}, workers=12),
+        faults=(fault("node-restart", ONE[traits.store], [50, 100], when=""),),
+        time_ms=4500,
+        recovery_ms=10_000,
+    )
+
+
 SERVER_SAFETY = (
     Situation(
         name="server-restart", says="what decides is killed and comes back with its data",
@@ -272,6 +287,10 @@ SERVER_LIVENESS = (
     Situation(
         name="server-killed", says="a server is killed and stays away for a while",
         kind="liveness", dimension="recovery", build=server_killed,
+    ),
+    Situation(
+        name="herd", says="a dozen clients without a pause, and a restart under them",
+        kind="liveness", dimension="recovery", build=herd,
     ),
     Situation(
         name="server-pause", says="a server stands still for less than a lease",

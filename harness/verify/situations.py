@@ -108,9 +108,9 @@ def overrun(traits: Traits) -> Setup | None:
         return None
     lease_ms = traits.short_ms
     return Setup(
-        claims=claims(traits, breaks="belief write"),
+        claims=claims(traits, breaks="belief", may="write"),
         why="work longer than the lease, without a renewal, outlives it; nothing else is at fault",
-        **lasting(traits, lease_ms, [lease_ms * 3 // 2, lease_ms * 2]),
+        **lasting(traits, lease_ms, 0, kind="longhold", params={"leases_pct": 200}),
         time_ms=2000 + 3 * lease_ms,
         recovery_ms=8000,
     )
@@ -121,16 +121,36 @@ def renewed(traits: Traits) -> Setup | None:
     if not (traits.renews or traits.by_itself):
         return None
     lease_ms = traits.short_ms
+    if traits.renews:
+        work: dict[str, Any] = {"kind": "renew", "params": {"leases": 3, "per_lease": 3}}
+    else:
+        work = {"kind": "mutex"}
     return Setup(
         claims=claims(traits),
         why="who renews in time keeps its lock, three leases long",
         **lasting(
-            traits, lease_ms, [lease_ms * 3, lease_ms * 7 // 2],
-            **{**renewing(traits, lease_ms), "acquire_timeout_ms": 16_000},
+            traits, lease_ms, [lease_ms * 5 // 2, lease_ms * 3],
+            **work, acquire_timeout_ms=16_000,
         ),
         time_ms=4000 + lease_ms,
         recovery_ms=8000,
     )  # fmt: skip
+
+
+def lost_update(traits: Traits) -> Setup:
+    """Work that builds on what was read at its beginning; the holder is paused in between."""
+    lease_ms = traits.short_ms
+    timed = traits.timed
+    return Setup(
+        claims=claims(traits, breaks="belief write") if timed else claims(traits),
+        why="who wakes up past its lease writes what it made of an old value, unless it is fenced"
+        if timed
+        else "a paused holder keeps its lock, so nothing comes between its read and its write",
+        **lasting(traits, lease_ms, [40, 80], kind="update"),
+        faults=(fault("worker-pause", "holder", [lease_ms * 5 // 2, lease_ms * 3]),),
+        time_ms=2000 + 4 * lease_ms,
+        recovery_ms=8000,
+    )
 
 
 def holder_jammed(traits: Traits) -> Setup | None:
@@ -222,6 +242,23 @@ def slow_links(traits: Traits) -> Setup:
     )  # fmt: skip
 
 
+def impatient(traits: Traits) -> Setup:
+    """Waiters give up after a moment, over and over, while answers are slow."""
+    return Setup(
+        claims=claims(traits),
+        why="who stops waiting must leave nothing behind that blocks the others",
+        **lasting(
+            traits, 6000 if traits.lease == "session" else 4000, [10, 30],
+            kind="cancel", params={"patience_ms": 150}, workers=6,
+        ),
+        faults=(
+            fault("latency", "all-workers", [1500, 2000], when="", params={"latency_ms": 40}),
+        ),
+        time_ms=4500,
+        recovery_ms=8000,
+    )  # fmt: skip
+
+
 def worker_killed(traits: Traits) -> Setup:
     """The holder dies inside its critical section."""
     return Setup(
@@ -266,6 +303,10 @@ CLIENT_SAFETY = (
         kind="safety", dimension="lease", build=overrun,
     ),
     Situation(
+        name="lost-update", says="work that builds on what it read, by a holder that is paused",
+        kind="safety", dimension="fencing", build=lost_update,
+    ),
+    Situation(
         name="renewed", says="work of three leases, renewed, without a fault",
         kind="safety", dimension="lease", build=renewed,
     ),
@@ -291,6 +332,10 @@ CLIENT_LIVENESS = (
     Situation(
         name="reply-cut", says="a grant happens, and its answer never arrives",
         kind="liveness", dimension="release_retry", build=reply_cut,
+    ),
+    Situation(
+        name="impatient", says="waiters give up after a moment, over and over",
+        kind="liveness", dimension="release_retry", build=impatient,
     ),
     Situation(
         name="slow-links", says="every answer takes 100 ms longer",
