@@ -84,4 +84,5 @@ class Lease:
             return verdict, f"after the former hold was released or its TTL over{tokens}"
         found = mutex.check_fenced(ops) if fenced else mutex.check(ops)
         verdict = settle(found, ops, "fenced" if fenced else "mutex", {})
-        return verdict, f"after the former hold was released{tokens}"
+        ended = " or may have ended with its " + view.context.lease_kind if view.bound else ""
+        return verdict, f"after the former hold was released{ended}{tokens}"

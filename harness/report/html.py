@@ -23,7 +23,7 @@ from harness.report.document import RunReport, applies, masked, replay_line
 from harness.report.marks import Mark
 from harness.report.sequence import Sequence as Diagram
 from harness.report.sequence import sequence
-from harness.report.story import Story, story
+from harness.report.story import Names, Story, story
 from harness.report.templating import base64_text, page
 from harness.report.text import (
     HEADLINES,
@@ -49,6 +49,20 @@ SCRIPTS = [
 ]
 SIGNS = {"good": "✓", "bad": "✖", "doubt": "?", "broken": "!"}
 _OPS_SHOWN = 6
+_SAW = {  # by claim and verdict
+    ("holds", "as-claimed"): "the lock to hold, and it did",
+    ("holds", "violation"): "the lock to hold, and it did not",
+    ("violation", "as-claimed"): "the lock to fail, to show how, and it did",
+    ("violation", "other-than-claimed"): "the lock to fail, and it did, but in another way",
+    ("violation", "canary-passed"): "the lock to fail, and no failure was seen",
+    ("may-fail", "as-claimed"): "nothing for certain: the lock may fail here",
+}
+_ENDS = {  # by CheckContext.lease_kind: what ends the lock of a silent holder
+    "ttl": "its time to live",
+    "session": "its client's session",
+    "connection": "its client's connection",
+    "none": "its release only",
+}
 
 
 def html(
@@ -61,7 +75,7 @@ def html(
 def html_of(report: RunReport, data: Timeline) -> str:
     """The page of a run whose timeline is there already."""
     report = masked(report)
-    told = _stories(data, report)
+    told, names = _stories(data, report), Names(data)
     tone = TONES.get(report.exit_code, "broken")
     blocks = [(name, base64_text(block.text)) for name, block in data.blocks.items()]
     listed = sum(len(result.anomalies) for result in report.results)
@@ -75,20 +89,21 @@ def html_of(report: RunReport, data: Timeline) -> str:
         sign=SIGNS[tone],
         broke=_broke(report, told),
         heading="What the claim tolerates" if _only_tolerated(report) else "The moment it broke",
+        expected=_expected(report),
         claim=_claim(report),
         facts=facts_line(report),
         words=WORDS,
         sides=SIDES,
         stories=told,
-        anomalies=[_anomaly_row(mark) for mark in data.marks],
+        anomalies=[_anomaly_row(mark, names) for mark in data.marks],
         more=listed - len(data.marks),
         latency=_latency(report.results),
         quantiles=_QUANTILES,
         waits=waits(data.view),
         fairness=next((r.says for r in report.results if r.checker == "fairness"), ""),
         faults=[_fault_row(fault) for fault in report.faults],
-        checkers=[_checker_row(result) for result in report.results],
-        environment=list(_environment(report)),
+        checkers=[_checker_row(result, names) for result in report.results],
+        environment=list(_environment(report, data)),
         replay=replay_line(report) if report.replay else "",
         pictures=_pictures(data.marks),
         meta=data.meta,
@@ -128,14 +143,20 @@ def _nothing(report: RunReport) -> str:
     return report.says
 
 
+def _expected(report: RunReport) -> str:
+    """What the verdict means, to somebody who does not know that a scenario may expect failure."""
+    saw = _SAW.get((report.claim.verdict, report.verdict))
+    return "" if saw is None else f"This scenario expects {saw}."
+
+
 def _claim(report: RunReport) -> str:
     claim = report.claim
-    by = f" by {', '.join(claim.by)}" if claim.by else ""
+    by = f", found by {', '.join(claim.by)}" if claim.by else ""
     spared = f" (tolerates {', '.join(claim.tolerates)})" if claim.tolerates else ""
     return f"{claim.verdict}{by}{spared}" + (f": {claim.why}" if claim.why else "")
 
 
-def _anomaly_row(mark: Mark) -> dict[str, Any]:
+def _anomaly_row(mark: Mark, names: Names) -> dict[str, Any]:
     anomaly = mark.anomaly
     ops = " ".join(map(str, anomaly.ops[:_OPS_SHOWN]))
     return {
@@ -145,7 +166,7 @@ def _anomaly_row(mark: Mark) -> dict[str, Any]:
         "checker": mark.result.checker,
         "kind": anomaly.kind,
         "side": "" if anomaly.side is None else SIDES[anomaly.side],
-        "says": anomaly.says,
+        "says": names.told(anomaly.says),
         "overlap": "" if anomaly.overlap_ns is None else milliseconds(anomaly.overlap_ns),
         "ops": ops,
     }
@@ -186,22 +207,25 @@ def _fault_row(fault: FaultWindow) -> dict[str, Any]:
     }
 
 
-def _checker_row(result: Result) -> dict[str, Any]:
+def _checker_row(result: Result, names: Names) -> dict[str, Any]:
     used = applies(result)
     return {
         "name": result.checker,
         "judges": "safety" if result.safety else "liveness",
         "word": WORDS[result.valid] if used else "n/a",
         "tone": str(result.valid) if used else "none",
-        "says": result.says,
+        "says": names.told(result.says),
     }
 
 
-def _environment(report: RunReport) -> list[tuple[str, str]]:
+def _environment(report: RunReport, data: Timeline) -> list[tuple[str, str]]:
+    ttl_ns = data.view.ttl_ns
     rows = [
         ("runtime", report.runtime),
         ("backend", report.backend),
         ("library", report.library),
+        ("lock ends with", _ENDS[data.view.context.lease_kind]),
+        ("time to live", "" if ttl_ns is None else milliseconds(ttl_ns)),
         *((f"version of {name}", version) for name, version in sorted(report.versions.items())),
         ("started", report.started),
         ("duration", f"{report.duration_ms / 1000:.1f} s"),

@@ -14,6 +14,7 @@ Trap: imported histories may name no holds; then the checker's own sentence is a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from harness.report.marks import STALE, Mark, Write
 from harness.report.text import milliseconds
 from harness.report.timeline import Timeline, is_worker
 
+_PROCESS = re.compile(r"\bprocess (\d+)\b")
 _OPS_MAX = 8
 _FAULTS_MAX = 3
 
@@ -58,6 +60,7 @@ class Story(msgspec.Struct, kw_only=True):
     mark: Mark
     broke: str
     answers: list[tuple[str, str]]
+    legal_if: str = ""
     steps: list[Step]
     asleep: list[tuple[str, int, int]] = []  # lifeline, from, to: a fault that hit this worker
 
@@ -76,17 +79,18 @@ class Scene(msgspec.Struct, kw_only=True):
 def story(mark: Mark, data: Timeline, report: RunReport) -> Story:
     """Tells one anomaly."""
     scene = _scene(mark, data, report)
-    names = _Names(data)
+    names = Names(data)
     faults = _faults_line(scene, names)
     return Story(
         mark=mark,
         broke=_broke(mark, scene, names),
         answers=[
             ("Who held the lock?", _holder(mark, scene, names)),
-            ("When did the lease end?", _lease(scene, names)),
+            ("When did the lease end?", _lease(scene, names, data)),
             ("Which write was stale?", _stale(scene, names, data)),
             ("Which fault was under way?", faults),
         ],
+        legal_if=names.told(safe(mark.anomaly.legal_if or "")),
         steps=_steps(mark, data, scene, names),
         asleep=[
             (target, fault.start_ns, data.view.history.end_ns if fault.end_ns is None
@@ -96,11 +100,23 @@ def story(mark: Mark, data: Timeline, report: RunReport) -> Story:
     )  # fmt: skip
 
 
-class _Names:
+class Names:
     """Processes as the rows of the timeline call them."""
 
     def __init__(self, data: Timeline) -> None:
         self._view = data.view
+
+    def told(self, text: str) -> str:
+        """Words of a checker, which knows processes only: each is called by its worker."""
+
+        def name(found: re.Match[str]) -> str:
+            process = int(found[1])
+            worker = self._view.worker(process)
+            if worker is None:
+                return found[0]
+            return f"w{worker}" if worker == process else f"w{worker} (process {process})"
+
+        return _PROCESS.sub(name, text)
 
     def __call__(self, process: int | str | None) -> str:
         if process is None:
@@ -163,10 +179,10 @@ def _written_before(stale: Write | None, writes: Sequence[Write]) -> Write | Non
     return found[-1] if found else None
 
 
-def _broke(mark: Mark, scene: Scene, names: _Names) -> str:
+def _broke(mark: Mark, scene: Scene, names: Names) -> str:
     anomaly, late, later = mark.anomaly, scene.late, scene.later
     if late is None:
-        return safe(anomaly.says)
+        return names.told(safe(anomaly.says))
     who, lock = names(late.process), _lock(late)
     if later is not None and later.process != late.process and names(later.process) == who:
         # One worker under two numbers: it went on after an unknown outcome, its hold did too.
@@ -190,7 +206,7 @@ def _broke(mark: Mark, scene: Scene, names: _Names) -> str:
             f"{who} and {names(later.process)} both believed to hold {lock} for "
             f"{milliseconds(anomaly.overlap_ns)}, from {milliseconds(later.granted_ns)} on."
         )
-    return safe(anomaly.says)
+    return names.told(safe(anomaly.says))
 
 
 def _over(late: Bar, time_ns: int) -> str:
@@ -203,12 +219,12 @@ def _lock(bar: Bar) -> str:
     return "the lock" if bar.key is None else safe(bar.key)
 
 
-def _bar(bar: Bar, names: _Names) -> str:
+def _bar(bar: Bar, names: Names) -> str:
     token = "" if bar.token is None else f", token {bar.token}"
     return f"{names(bar.process)} (hold {safe(bar.hold)}{token})"
 
 
-def _holder(mark: Mark, scene: Scene, names: _Names) -> str:
+def _holder(mark: Mark, scene: Scene, names: Names) -> str:
     if scene.late is None:
         return "The history names no holds; see the operations below."
     late, later = scene.late, scene.later
@@ -219,14 +235,20 @@ def _holder(mark: Mark, scene: Scene, names: _Names) -> str:
     then = f"{_bar(later, names)} at {milliseconds(later.granted_ns)}"
     if mark.anomaly.side is Side.SERVICE:
         return f"Both: {first}, and {then}."
-    return f"{first}, then {then}: from then on it was no longer {names(late.process)}'s lock."
+    over = late.lease_last_ns
+    if over is not None and over <= later.granted_ns:
+        return f"{first}, which was over by {milliseconds(over)}; it went to {then}."
+    return f"{first}, and {then}, before {names(late.process)} had given it back."
 
 
-def _lease(scene: Scene, names: _Names) -> str:
+def _lease(scene: Scene, names: Names, data: Timeline) -> str:
     late = scene.late
     if late is None or late.lease_sure_ns is None:
         return "Nothing is known of a lease."
     who = names(late.process)
+    if late.lease_last_ns is None and data.view.bound:
+        kind = data.view.context.lease_kind
+        return f"There is none: {who}'s lock lived as long as its {kind}, whose end nobody told."
     if late.lease_last_ns is None:
         return f"{who}'s hold had no end known to the service before the end of the run."
     sure, last = milliseconds(late.lease_sure_ns), milliseconds(late.lease_last_ns)
@@ -239,10 +261,12 @@ def _lease(scene: Scene, names: _Names) -> str:
     return f"{text}."
 
 
-def _stale(scene: Scene, names: _Names, data: Timeline) -> str:
-    stale = scene.stale
+def _stale(scene: Scene, names: Names, data: Timeline) -> str:
+    holds = {bar.hold for bar in scene.holds}
+    mine = (write for write in data.writes if write.how == STALE and write.hold in holds)
+    stale = scene.stale or next(mine, None)
     if stale is not None:
-        token = "" if stale.token is None else f" with token {stale.token}"
+        token = " without a token" if stale.token is None else f" with token {stale.token}"
         text = (
             f"The write of {names(stale.process)} to {safe(stale.key)} (hold {safe(stale.hold)})"
             f"{token}, accepted at {milliseconds(stale.time_ns)}"
@@ -259,10 +283,27 @@ def _stale(scene: Scene, names: _Names, data: Timeline) -> str:
         return f"None in this one; {late} elsewhere in the run."
     if refused:
         return f"None was accepted; the resource refused {refused}."
+    over = _overtaken(scene, data)
+    if over is not None and scene.later is not None:
+        later = names(scene.later.process)
+        return (
+            f"None: {names(over.process)} wrote at {milliseconds(over.time_ns)}, when {later} had "
+            f"been granted the lock, too, but had written nothing yet that could be damaged."
+        )
     return "None: no write of a former holder was accepted."
 
 
-def _faults_line(scene: Scene, names: _Names) -> str:
+def _overtaken(scene: Scene, data: Timeline) -> Write | None:
+    """The first write of a holder after another was granted the lock."""
+    late, later = scene.late, scene.later
+    if late is None or later is None:
+        return None
+    return next(
+        (w for w in data.writes if w.hold == late.hold and w.time_ns > later.granted_ns), None
+    )
+
+
+def _faults_line(scene: Scene, names: Names) -> str:
     if not scene.faults:
         return "None: no fault was under way."
     hit = {names(bar.process) for bar in scene.holds}
@@ -275,17 +316,18 @@ def _touches(fault: FaultWindow, workers: Iterable[str]) -> bool:
 
 
 def _fault(fault: FaultWindow) -> str:
-    end = "the end" if fault.end_ns is None else milliseconds(fault.end_ns)
+    # It is seen to be over only after it is: a paused client may act before.
+    end = ", never healed" if fault.end_ns is None else f", healed by {milliseconds(fault.end_ns)}"
     aim = f" (aimed: {safe(fault.when)})" if fault.when else ""
     proof = "" if fault.bit else ", without evidence that it bit"
     targets = safe(", ".join(fault.targets)) or "nobody"
     return (
-        f"#{fault.id} {safe(fault.kind)} on {targets}{aim}, from {milliseconds(fault.start_ns)} "
-        f"to {end}{proof}"
+        f"#{fault.id} {safe(fault.kind)} on {targets}{aim}, from {milliseconds(fault.start_ns)}"
+        f"{end}{proof}"
     )
 
 
-def _steps(mark: Mark, data: Timeline, scene: Scene, names: _Names) -> list[Step]:
+def _steps(mark: Mark, data: Timeline, scene: Scene, names: Names) -> list[Step]:
     proof = {id(op) for op in mark.ops}
     wanted = {hold for op in mark.ops if (hold := hold_of(op)) is not None}
     near = [
@@ -326,7 +368,7 @@ def _fault_notes(fault: FaultWindow, begin: int, end: int) -> list[Step]:
     what = safe(fault.kind)
     where = "" if actor else f" on {safe(', '.join(fault.targets))[:60]}"
     notes = []
-    for time_ns, word in ((fault.start_ns, "begins"), (fault.end_ns, "ends")):
+    for time_ns, word in ((fault.start_ns, "begins"), (fault.end_ns, "is healed")):
         if time_ns is not None and begin <= time_ns <= end:
             notes.append(
                 Step(
@@ -345,7 +387,7 @@ def _lock_line(key: str | None) -> str:
     return "lock" if key is None else f"lock {safe(key)}"
 
 
-def _message(op: Interval, names: _Names, late: Sequence[Write]) -> Step:
+def _message(op: Interval, names: Names, late: Sequence[Write]) -> Step:
     invoke, done = op.invoke, op.complete
     lock = invoke.f in LOCK_F
     target = _lock_line(invoke.key) if lock else f"resource {safe(invoke.key or '')}".strip()
