@@ -187,7 +187,7 @@ _ROWS = (
             Method("tryLock", (3, 3), 1, unit_at=2, renewing=False, fails="false"),
         ),
         releases=(Method("unlock", (0, 0)), Method("forceUnlock", (0, 0), guarded=False)),
-        read="3.31.0 and main of August 2026",
+        read="main of August 2026",
     ),
     CodeLibrary(
         name="Curator",

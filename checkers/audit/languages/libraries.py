@@ -223,7 +223,8 @@ class LibraryLocks:
             values["use"] = _use_of_block(block)
         else:
             values["use"] = _best(call, method.answers)
-            values |= section(self.names, call, self._frees(call, row))
+            takes = self._calls_on(call, row, {m.name for m in row.acquires})
+            values |= section(self.names, call, self._frees(call, row), takes)
             if self._is_handed_on(call, row):
                 values["work"] = False  # kept somewhere: released here only if that fails
         fact = Fact("grant", where, values, scope)
@@ -236,11 +237,16 @@ class LibraryLocks:
         function = function_of(call) or self.source.root
         if not handle or returned(function, handle):
             return []
-        releases = {m.name for m in row.releases}
+        return self._calls_on(call, row, {m.name for m in row.releases})
+
+    def _calls_on(self, call: Node, row: CodeLibrary, methods: set[str]) -> list[Node]:
+        """The calls of these methods on the lock that a call takes, or with it as argument."""
+        handle = self._handle(call, row)
         return [
             other
             for other in self.source.calls
-            if other.name in releases
+            if handle
+            and other.name in methods
             and other.on is not None
             and (
                 other.on.words_of() == handle or any(a.words_of() == handle for a in other.args[:1])

@@ -63,13 +63,20 @@ def returned(function: Node, name: str) -> bool:
     )
 
 
-def section(names: Names, grant: Node, found: Iterable[Node]) -> dict[str, Any]:
-    """How a section ends; ``found`` are the calls of the file that free this lock."""
+def section(
+    names: Names, grant: Node, found: Iterable[Node], takes: Iterable[Node] = ()
+) -> dict[str, Any]:
+    """How a section ends; ``found`` are the calls of the file that free this lock.
+
+    takes: the calls that take it again, each of which begins a section of its own.
+    """
     function = function_of(grant) or names.home(grant).root
     own = [f for f in found if f.within(function)]
     later = [f for f in own if not is_inside(f, function)]
     after = (grant.line, grant.column)
     frees = [f for f in own if f not in later and ((f.line, f.column) > after)]
+    again = {(t.line, t.column) for t in takes if t.within(function)} - {after}
+    frees = _until(frees, again)
     if later and not any(in_finally(f) for f in frees):
         frees = []  # somebody frees it in a function that runs some other time
     deferred = [f for f in frees if any(p.kind == "defer" for p in f.above())]
@@ -81,6 +88,17 @@ def section(names: Names, grant: Node, found: Iterable[Node]) -> dict[str, Any]:
         "work": bool(frees) and _work(names, function, grant, frees),
         "free_line": frees[-1].line if frees else 0,
     }
+
+
+def _until(frees: list[Node], again: set[tuple[int, int]]) -> list[Node]:
+    """The releases before the lock is taken again; what a deferred one frees is not in order."""
+    kept: list[Node] = []
+    for free in frees:
+        first = (kept[0].line, kept[0].column) if kept else None
+        if first and any(first < at < (free.line, free.column) for at in again):
+            break
+        kept.append(free)
+    return kept
 
 
 def _in_both(frees: list[Node]) -> bool:
