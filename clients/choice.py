@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clients import environments
+from clients import environments, toolchains
 from clients.environments import Progress
 from clients.libraries import ROOM, Library
 from harness.core.errors import UserError
@@ -113,7 +113,12 @@ def settle(
     )
     if choice.adapter is not None:
         library = _as_it_says(library, python)
-    record |= {"interpreter": str(python), "packages": environments.packages(python)}
+    held = (
+        environments.packages(python)
+        if library.language == "python"
+        else toolchains.packages(library)
+    )
+    record |= {"interpreter": str(python), "packages": held}
     return Target(library=library, python=python, record=record)
 
 

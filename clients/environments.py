@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from clients import toolchains
 from clients.libraries import Library
 from clients.registry import LIBRARIES
 from harness.core.errors import HarnessError, LockhavocError, UserError
@@ -83,6 +84,14 @@ def ensure(
     HarnessError if the installation fails.
     """
     tell = progress or _silent
+    if library.language != "python":
+        if python is not None or chosen:
+            field = "client.python" if python is not None else "client.with"
+            raise UserError(
+                f"{field} is given, but library {library.name!r} is written in "
+                f"{library.language.title()}; its versions are those in {library.requirements.name}"
+            )
+        return _program(library, tell)
     if python is not None:
         return _named(library, Path(python))
     contents = Contents(library, tuple(chosen), digest)
@@ -96,6 +105,18 @@ def ensure(
             return interpreter  # another process was faster
         _build(contents, place, tell)
     return interpreter
+
+
+def _program(library: Library, tell: Progress) -> Path:
+    """The worker's program of a library in another language; RefusedError without its tools."""
+    toolchains.refuse(library)
+    place = toolchains.place_of(library, cache_dir())
+    if not toolchains.is_ready(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(place.with_name(place.name + ".lock"), tell, library.name):
+            if not toolchains.is_ready(place):
+                toolchains.build(library, place, tell)
+    return place / toolchains.PROGRAM
 
 
 def packages(python: Path) -> dict[str, str]:

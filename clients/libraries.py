@@ -28,7 +28,9 @@ class Library:
     is silent.  powers: renew, believes, fenced, signals-loss.  fencing: where its tokens come
     from, "" if it has none.  backends: names of compose/registry.py.  loss_signal: how the library
     itself tells of a lost lock: none (one has to ask), flag or callback.  canary: the checker that
-    must catch it, "" for a library that is believed right.  extra: free for the owner of the
+    must catch it, "" for a library that is believed right.  language: of its worker; in others than
+    Python, ``adapter`` is the program's main file and ``requirements`` the file with the checksums
+    (clients/toolchains.py).  extra: free for the owner of the
     registry line (the canaries keep their twin on ``sim`` there).
     """
 
@@ -44,10 +46,14 @@ class Library:
     loss_signal: Literal["none", "flag", "callback"] = "none"
     canary: str = ""
     says: str = ""
+    language: Literal["python", "go", "java"] = "python"
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, python: Path | str) -> list[str]:
-        """argv of a worker for this library under the interpreter ``python``."""
+        """argv of a worker for this library under the interpreter ``python`` (in another language:
+        of the program ``python``, which ``environments.ensure`` built)."""
+        if self.language != "python":
+            return [str(python)]
         argv = [str(python), "-u", str(WORKER), "--adapter", str(self.adapter)]
         for name, value in self.args.items():
             argv += ["--adapter-arg", f"{name}={value}"]

@@ -52,6 +52,8 @@ LIBRARIES = Registry(
         "kazoo-fenced": "clients.zookeeper_libraries:KAZOO_FENCED",
         "kazoo-sequence": "clients.zookeeper_libraries:KAZOO_SEQUENCE",
         "tooz-zookeeper": "clients.zookeeper_libraries:TOOZ",
+        "go-etcd-concurrency": "clients.other_libraries:GO_ETCD",
+        "go-redsync": "clients.other_libraries:GO_REDSYNC",
         **RECIPES,
         "retry-loop": "clients.retry_library:RETRY_LOOP",
         # Deliberately broken ones (canaries).

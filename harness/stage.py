@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from clients import toolchains
 from clients.choice import Target
+from clients.libraries import Library
 from clients.sim.world import build
 from harness.core.clock import Clock, MonotonicClock
 from harness.core.errors import LockhavocError, RefusedError
@@ -132,7 +134,7 @@ def _open_live(
     reason = live.can(scenario.backend.name)
     if reason:
         raise RefusedError(f"backend {scenario.backend.name!r} cannot run here", [reason])
-    shim = _clock_shim(plan)
+    shim = _clock_shim(plan, target.library)
     if isinstance(live, ClockShimmed):
         live.clock_shim = shim
     clock = MonotonicClock()
@@ -180,8 +182,14 @@ def _open_live(
             teardown.run()
 
 
-def _clock_shim(plan: Plan) -> Path | None:
+def _clock_shim(plan: Plan, library: Library) -> Path | None:
     """The shim, if any fault of the plan needs it: then all run under it, else nobody does."""
+    for step in plan.faults:
+        fault = FAULTS.load(step.kind)
+        if getattr(fault, "needs_clock_shim", False) and fault.acts_on == "worker":
+            reason = toolchains.clock_refused(library)
+            if reason:
+                raise RefusedError(f"fault {step.kind!r} cannot be done", [reason])
     if not any(getattr(FAULTS.load(step.kind), "needs_clock_shim", False) for step in plan.faults):
         return None
     from nemesis.clockshim import build as shim

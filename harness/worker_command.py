@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.core.protocols import Cluster
 
 NO_SERVER = "none"
+LINES_SHOWN = 6  # of what was said at a failed point; what is wrong is nearly always in the last
 WORDS = {"passed": "ok  ", "failed": "FAIL", "skipped": "skip"}
 
 
@@ -205,7 +206,10 @@ def _show(finding: Finding, verbose: bool) -> None:
     if finding.why:
         click.echo(f"      {finding.why}")
     if verbose or finding.outcome == "failed":
-        for line in finding.said:
+        hidden = 0 if verbose else max(0, len(finding.said) - LINES_SHOWN)
+        if hidden:
+            click.echo(f"      ({hidden} lines before these; --verbose shows them)")
+        for line in finding.said[hidden:]:
             click.echo(f"      {_printable(line)}")
 
 

@@ -1,0 +1,187 @@
+"""Workers in other languages: built once, refused with the reason, examined on real servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clients import environments, toolchains
+from clients.other_libraries import GO_ETCD, GO_REDSYNC
+from harness import cli
+from harness.core.errors import HarnessError, RefusedError, UserError
+from tests.live.command import require
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def fake_go(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """The only ``go`` on PATH; what it was called with is in the file beside it."""
+    path = directory / "bin" / "go"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\necho "$CGO_ENABLED $@" >> "{path}.calls"\n{script}\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    return path.with_name("go.calls")
+
+
+BUILDS = """case $1 in build) while [ "$1" != -o ]; do shift; done; echo '#!/bin/sh' > "$2"; esac"""
+
+
+def test_a_worker_is_built_once(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, told = fake_go(tmp_path, monkeypatch, BUILDS), list[str]()
+    program = environments.ensure(GO_REDSYNC, progress=told.append)
+    assert program.is_file()
+    assert program.is_relative_to(cache)
+    assert environments.ensure(GO_REDSYNC, progress=told.append) == program
+    assert GO_REDSYNC.command(program) == [str(program)]
+    builds = [line for line in calls.read_text().splitlines() if " build " in line]
+    assert len(builds) == 1
+    assert builds[0].startswith("0 build -trimpath -mod=readonly")
+    assert builds[0].endswith("./cmd/redsync")
+    assert len(told) == 2
+
+
+def test_another_source_is_another_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_go(tmp_path, monkeypatch, BUILDS)
+    for name in ("go.sum", "main.go"):
+        (tmp_path / name).write_text("one\n")
+    library = replace(GO_REDSYNC, adapter=tmp_path / "main.go", requirements=tmp_path / "go.sum")
+    first = toolchains.place_of(library, tmp_path)
+    assert toolchains.place_of(library, tmp_path) == first
+    (tmp_path / "main.go").write_text("two\n")
+    assert toolchains.place_of(library, tmp_path) != first
+
+
+def test_what_a_failed_build_said_is_shown_and_nothing_counts(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = '[ "$1" = version ] || { echo "proxy: no such host"; exit 1; }'
+    calls = fake_go(tmp_path, monkeypatch, script)
+    for _ in range(2):
+        with pytest.raises(HarnessError, match="proxy: no such host"):
+            environments.ensure(GO_REDSYNC)
+    assert calls.read_text().count(" build ") == 2
+
+
+def test_without_a_toolchain_it_is_refused_with_the_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RefusedError, match="written in Go and there is no go on PATH; install Go"):
+        environments.ensure(GO_ETCD)
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [({"python": "python3"}, "client.python is given"), ({"chosen": ["x==1"]}, "client.with is")],
+)
+def test_choices_for_python_are_refused(choice: dict[str, object], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        environments.ensure(GO_ETCD, **choice)  # type: ignore[arg-type]  # of the table above
+
+
+def test_the_packages_are_those_of_the_checksums() -> None:
+    found = toolchains.packages(GO_ETCD)
+    assert found["go.etcd.io/etcd/client/v3"].startswith("v3.")
+    assert found["github.com/go-redsync/redsync/v4"].startswith("v4.")
+
+
+SKEWED = """
+name = "go-clock"
+[claim]
+verdict = "holds"
+[backend]
+name = "redis-single"
+[client]
+library = "go-redsync"
+[workload]
+workers = 2
+[[faults]]
+kind = "worker-clock-jump"
+target = "holder"
+start_ms = 500
+[run]
+time_ms = 1000
+"""
+
+
+def run_cli(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["lockhavoc", *words])
+    return (cli._run(), *capsys.readouterr())
+
+
+def go_or_skip() -> None:
+    reason = toolchains.missing(GO_ETCD)
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.mark.live
+def test_the_clock_of_a_go_program_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require("process")
+    go_or_skip()
+    (tmp_path / "skewed.toml").write_text(SKEWED)
+    words = ["run", str(tmp_path / "skewed.toml"), "--runtime", "process", "--store", str(tmp_path)]
+    code, _, err = run_cli(words, monkeypatch, capsys)
+    assert code == 254
+    assert "written in Go" in err
+    assert "worker-clock-jump" in err
+
+
+def examine(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> dict[str, str]:
+    """Points that did not pass: name -> outcome and why."""
+    code, out, err = run_cli(["worker", "check", "-q", "--json", *words], monkeypatch, capsys)
+    assert out, err
+    found = json.loads(out)
+    assert code == (1 if found["failed"] else 0)
+    return {p["name"]: f"{p['outcome']}: {p['why']}" for p in found["points"] if p["why"]}
+
+
+@pytest.mark.slow
+def test_the_lock_of_etcds_go_client_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where it was built before: gRPC takes two minutes of processor time."""
+    require("process")
+    go_or_skip()
+    if not toolchains.is_ready(toolchains.place_of(GO_ETCD, environments.cache_dir())):
+        pytest.skip("not built; build it: python -m clients.environments go-etcd-concurrency")
+    base = ["--library", "go-etcd-concurrency", "--option", "timeout_ms=1000", "--ttl-ms", "2000"]
+    points = ["token", "lease.end", "unknown.acquire", "severed", "write.stale", "end.stuck"]
+    only = [word for point in points for word in ("--only", point)]
+    assert examine([*base, *only], monkeypatch, capsys) == {}
+    told = examine(
+        [*base, "--option", "release=unlock", "--only", "lease.end"], monkeypatch, capsys
+    )
+    assert told["lease.end"].startswith("failed: release of a lost lock is ok")
+
+
+@pytest.mark.live
+def test_redsync_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require("process")
+    go_or_skip()
+    base = ["--library", "go-redsync", "--backend", "redis-single", "--ttl-ms", "500"]
+    points = ["lease.end", "unknown.acquire", "unknown.release", "write.stale", "end.stuck"]
+    only = [word for point in points for word in ("--only", point)]
+    quick = ["--option", "socket_timeout_ms=500"]
+    assert examine([*base, *quick, *only], monkeypatch, capsys) == {}
