@@ -259,8 +259,11 @@ def compare(
     return {"schema": "lockhavoc.retry-bench/1", "seed": first_seed, "seeds": seeds, "rows": rows}
 
 
-def decisions_per_second(count: int = 20_000) -> float:
-    """How many contexts the rules decide in a second of processor time, queued and not."""
+def decisions_per_second(count: int = 7_000, rounds: int = 3) -> float:
+    """How many contexts the rules decide in a second of processor time, queued and not.
+
+    Of the best round: what else runs on the machine takes the caches, too.
+    """
     setup = Setup()
     service, waiters = Service(setup), list(_waiters(setup, 0))
     for waiter in waiters[:20]:
@@ -270,10 +273,13 @@ def decisions_per_second(count: int = 20_000) -> float:
         for waiter in waiters[1:20]
         for queue in (True, False)
     ]
-    began = time.process_time()
-    for number in range(count):
-        decide(contexts[number % len(contexts)])
-    return count / (time.process_time() - began)
+    best_s = float("inf")
+    for _ in range(rounds):
+        began = time.process_time()
+        for number in range(count):
+            decide(contexts[number % len(contexts)])
+        best_s = min(best_s, time.process_time() - began)
+    return count / best_s
 
 
 def as_markdown(found: dict[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +16,19 @@ from hypothesis import HealthCheck, given, settings
 
 from clients.retry.chat import Chat
 from clients.retry.gate import ask
+from clients.retry.halts import FileHalts
+from clients.retry.loop import AsyncRetryLoop
 from clients.retry.model import Context
 from clients.retry.post import PostFailed, post
+from clients.retry.record import JsonLines, Request, read_records
+from clients.retry.waiting import Options
 from harness.core.errors import UserError
 from tests.retry.contexts import contexts, make
 from tests.retry.servers import http_server, reply
 from tests.retry.test_command import context, lockhavoc
 from tests.retry.test_gate import raw, text
 from tests.retry.test_rules import holds_its_bounds
+from tests.retry.test_sinks import until
 
 KEY = "sk-very-secret-0123456789"
 Answer = Callable[[BaseHTTPRequestHandler, bytes], None]
@@ -195,6 +202,42 @@ def test_what_cannot_be_used_is_refused_without_a_secret(
     assert why in str(caught.value)
     assert "secret" not in str(caught.value)
     assert KEY not in repr(Chat("https://models.example.org/v1", "small", key=KEY))
+
+
+def test_a_loop_in_asyncio_asks_a_model_without_standing_still(tmp_path: Path) -> None:
+    ticks: list[float] = []
+    asked = threading.Event()
+
+    def slowly(handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        until(lambda: len(ticks) > 3)  # answers only if the event loop goes on meanwhile
+        asked.set()
+        says(text(retry_after_ms=60))(handler, body)
+
+    async def acquire() -> str | None:
+        return "grant" if asked.is_set() else None
+
+    async def tick() -> None:
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.005)
+
+    async def use(url: str) -> str:
+        ticking = asyncio.create_task(tick())
+        options = Options(
+            decide=lambda context: ask(context, Chat(url, "small")), decider="llm",
+            log=JsonLines(tmp_path / "log.jsonl"), halts=FileHalts(tmp_path / "halts"),
+        )  # fmt: skip
+        request = Request("orders", "w1", 30_000)
+        try:
+            return await AsyncRetryLoop(request, acquire, options=options, in_thread=True).run()
+        finally:
+            ticking.cancel()
+
+    with http_server(slowly) as server:
+        assert asyncio.run(use(server.url)) == "grant"
+    decision, outcome = read_records(tmp_path / "log.jsonl")
+    assert (decision["decider"], decision["source"]) == ("llm", "outside")
+    assert outcome["outcome"] == "acquired"
 
 
 def test_a_post_that_is_late_sends_nothing_more() -> None:
