@@ -15,7 +15,7 @@ import msgspec
 from harness import store
 from harness.library_options import Chosen, library_options
 from harness.verify import page, toml
-from harness.verify.cells import scenario_data
+from harness.verify.cells import blank, scenario_data
 from harness.verify.compare import Comparison, compare
 from harness.verify.document import Document, encode, load
 from harness.verify.matrix import Planned, planned, verify
@@ -44,6 +44,7 @@ FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
     help="The verify.json of another version: cells that got worse are a regression, exit 1.",
 )
 @click.option("--strict", is_flag=True, help="With --against: no longer better counts as worse.")
+@click.option("--list", "list_only", is_flag=True, help="Lists the cells and claims, runs nothing.")
 @click.option("--print", "print_only", is_flag=True, help="Prints the scenarios, runs nothing.")
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Writes a page.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Writes JUnit XML.")
@@ -68,6 +69,7 @@ def verify_command(
     seed: int | None,
     against: Path | None,
     strict: bool,
+    list_only: bool,
     print_only: bool,
     markdown: Path | None,
     junit: Path | None,
@@ -85,6 +87,7 @@ def verify_command(
     Examples:
       lockhavoc verify redis-py
       lockhavoc verify redis-py --quick --runtime process
+      lockhavoc verify redis-py --list
       lockhavoc verify redis-py --only holder-pause --backend redis-single --seed 7
       lockhavoc verify redis-py --only holder-pause --print > holder-pause.toml
       lockhavoc verify redis-py --with redis-py==5.0.0
@@ -92,8 +95,13 @@ def verify_command(
     """
     before = None if against is None else load(against)
     cells = planned(library, backends=backends, runtime=runtime, only=only, quick=quick)
-    if print_only:
-        _print(cells, choice)
+    if list_only or print_only:
+        if list_only:
+            click.echo(
+                page.listing([blank(plan.situation, plan.traits) for plan in cells]), nl=False
+            )
+        else:
+            _print(cells, choice)
         return 0
     seed = secrets.randbelow(SEED_MAX) if seed is None else seed
     folder = _folder(store_dir, library)

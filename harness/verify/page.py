@@ -116,6 +116,17 @@ def _columns(rows: Sequence[tuple[str, ...]], *, indent: str) -> Iterator[str]:
         yield (indent + "  ".join(cells)).rstrip()
 
 
+def listing(cells: Sequence[Cell]) -> str:
+    """What would run, and what is not promised there."""
+    rows: list[tuple[str, ...]] = [("situation", "backend", "workload", "what happens", "promised")]
+    for cell in cells:
+        but = [name if stance == "breaks" else f"({name})"
+               for name, stance in cell.claims.items() if stance != "holds"]  # fmt: skip
+        promised = f"all but {', '.join(but)}" if but else "all"
+        rows.append((cell.situation, cell.backend, cell.workload, cell.about, promised))
+    return "\n".join(_columns(rows, indent="")) + "\n"
+
+
 LEGEND = (
     "`*`: nothing is promised here. lag: longest belief in a lock that was gone (awake: without "
     "the time a paused holder slept). again: from the end of the fault to the next grant."

@@ -297,6 +297,17 @@ def test_a_cell_is_repeated_by_one_line_and_by_its_file(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_the_list_says_what_is_not_promised() -> None:
+    words = ("verify", "redis-py", "--backend", "redis-single", "--runtime", "process", "--list")
+    code, out = invoke(*words)
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert code == 0
+    assert lines["holder-pause"].endswith("all but belief, write")
+    assert lines["late-release"].endswith("all but belief, (write)")
+    assert lines["worker-killed"].endswith("all")
+    assert " longhold " in lines["overrun"]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
