@@ -57,7 +57,9 @@ def _fix(data: dict[str, Any]) -> None:
         )
     client = data["client"]
     client["with"] = museum["fixed_with"]
-    client["library"] = museum.get("fixed_library") or client["library"]
+    if museum.get("fixed_library"):
+        client["library"] = museum["fixed_library"]
+        client.pop("adapter", None)
     if museum.get("fixed_options") is not None:
         client["options"] = museum["fixed_options"]
     data["name"] += "-fixed"

@@ -196,6 +196,8 @@ class Scenario(Part):
         for part, name in (*((data["client"], key) for key in CHOICES), (data, "museum")):
             if not part[name]:
                 part.pop(name)
+            elif name in ("wheel", "adapter"):
+                part[name] = Path(part[name]).name
         text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -212,7 +214,15 @@ def load(path: Path) -> Scenario:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}") from error
+    _beside(data.get("client"), path.parent)
     return parse(data, source=str(path))
+
+
+def _beside(client: object, folder: Path) -> None:
+    """Makes files that a scenario names relative to itself absolute, for a plan goes anywhere."""
+    for name in ("wheel", "adapter"):
+        if isinstance(client, dict) and isinstance(client.get(name), str):
+            client[name] = str((folder / client[name]).absolute())
 
 
 def parse(data: Mapping[str, Any], *, source: str = "scenario") -> Scenario:

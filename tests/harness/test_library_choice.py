@@ -13,7 +13,7 @@ from harness.cli import run_command
 from harness.core.errors import UserError
 from harness.library_choice import apply, settle_for
 from harness.library_options import NOTHING, Chosen
-from harness.scenario import Scenario, parse
+from harness.scenario import Scenario, load, parse
 
 DATA: dict[str, Any] = {
     "name": "x",
@@ -99,3 +99,23 @@ def test_the_command_takes_them(tmp_path: Path) -> None:
     )
     assert isinstance(result.exception, UserError)
     assert "client.with[0]: '-e .' is no requirement" in str(result.exception)
+
+
+def test_files_that_a_scenario_names_stand_beside_it(tmp_path: Path) -> None:
+    """They go into plans as absolute paths, and the digest knows their names alone."""
+    text = 'name = "x"\n[claim]\nverdict = "holds"\n[client]\nlibrary = "mine"\n'
+    digests = set()
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        (folder / "x.toml").write_text(text + 'adapter = "adapters/mine.py"\n')
+        scenario = load(folder / "x.toml")
+        assert scenario.client.adapter == str(folder / "adapters" / "mine.py")
+        digests.add(scenario.digest())
+    assert len(digests) == 1
+
+
+def test_a_fixed_library_runs_without_the_faulty_ones_adapter() -> None:
+    client = {"library": "old", "with": ["old==1.0"], "adapter": "/x/old.py"}
+    museum = {**MUSEUM, "fixed_with": ["redis==8.1.0"], "fixed_library": "redis-py"}
+    chosen = apply(scenario(client=client, museum=museum), Chosen(fixed=True))
+    assert (chosen.client.library, chosen.client.adapter) == ("redis-py", None)
