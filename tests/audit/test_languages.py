@@ -239,6 +239,58 @@ redis.call('hincrby', KEYS[1], ARGV[2], -1)
 redis.call('del', KEYS[1])
 return 1
 """,
+    "a script that keeps its comparison in locals.lua": """\
+local lock, job = KEYS[1], ARGV[1]
+local holds = redis.call("HEXISTS", lock, job) == 1
+if not holds then
+  return nil
+end
+redis.call("UNLINK", lock)
+return job
+""",
+    "SetArgs says no by its error.go": """\
+package a
+func Take(ctx context.Context, c *redis.Client) (bool, error) {
+	err := c.SetArgs(ctx, lockKey("a"), uuid.NewString(), redis.SetArgs{TTL: ttl, Mode: "NX"}).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, err
+}
+""",
+    "a helper sets the lease.rb": """\
+class LockBase
+  def acquire(redis)
+    if redis.setnx("lock:a", SecureRandom.uuid)
+      extend_lock!
+      true
+    end
+  end
+end
+""",
+    "rows are those that were locked.rb": """\
+def lock(connection, ids)
+  jobs = connection.execute("SELECT id FROM jobs WHERE pg_try_advisory_lock(id)")
+  jobs.each { |job| work(job) }
+end
+def setup(connection)
+  connection.execute("CREATE FUNCTION f() RETURNS bool AS $$ SELECT pg_try_advisory_lock(1) $$")
+end
+""",
+    "a lock that is kept in a map.java": """\
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+class Registry {
+  void acquire(String key) {
+    InterProcessMutex mutex = new InterProcessMutex(client, key);
+    try {
+      mutex.acquire();
+      held.put(key, mutex);
+    } catch (Exception e) {
+      mutex.release();
+    }
+  }
+}
+""",
     "expired rows are swept.sql": """\
 CREATE TABLE job_locks (name text, owner text, expires_at timestamptz);
 DELETE FROM job_locks WHERE expires_at < now();

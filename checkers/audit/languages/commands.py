@@ -30,6 +30,7 @@ class Command(msgspec.Struct):
     lease: Node | None = None
     lease_unit_ns: int = S
     open_ended: bool = False
+    by_error: bool = False  # that it was not done is told by the error: redis.Nil
     script: Node | None = None
     values: list[Node] = msgspec.field(default_factory=list)
 
@@ -111,6 +112,7 @@ def _set(call: Node, args: list[Node], language: str, names: Names) -> Command |
         return _rails(call, found)
     if call.name in ("setex", "psetex", "setEx", "pSetEx", "SetEX"):
         return None
+    found.by_error = call.name == "SetArgs"
     if call.words:
         _options(found, call.words, names)
     for extra in args[2:]:

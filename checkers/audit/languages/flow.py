@@ -33,8 +33,11 @@ def scope_name(node: Node) -> str:
     return ".".join(reversed(names))
 
 
-def use_of(call: Node, index: int = 0) -> str:
-    """What becomes of the answer of a call, or of its part number ``index``."""
+def use_of(call: Node, index: int = 0, *, by_error: bool = False) -> str:
+    """What becomes of the answer of a call, or of its part number ``index``.
+
+    by_error: ``.Err()`` says it as well.
+    """
     node = call
     for parent in call.above():
         if parent.kind == "block":
@@ -49,9 +52,9 @@ def use_of(call: Node, index: int = 0) -> str:
             if parent.name in _COMPARES:
                 return "checked"
         elif parent.kind == "call" and parent.on is node:
-            if parent.name == "Err":
+            if parent.name == "Err" and not by_error:
                 return "dropped"  # of SetNX: the error alone does not say who has the lock
-            if parent.name not in _PASSES:
+            if parent.name not in _PASSES and parent.name != "Err":
                 return "used"
         elif parent.name != "lexical_declaration":
             return "used"
@@ -115,16 +118,15 @@ def _reading(name: Node) -> str:
     for parent in name.above():
         if parent.kind in ("if", "loop"):
             return "checked" if node.within(parent.test) else ""
-        if parent.kind in ("return", "throw", "dict", "list"):
+        if parent.kind in ("return", "throw", "dict", "list", "field", "other"):
             return "used"
         if parent.kind in ("unary", "binary") and parent.name in _COMPARES:
             return "checked"
         if parent.kind == "call":
-            if parent.on is None or not node.within(parent.on):
-                return "" if decides_nothing(parent) else "used"
-        elif parent.kind == "assign":
+            return "" if decides_nothing(parent) else "used"
+        if parent.kind == "assign":
             return "" if any(node.within(t) for t in parent.targets) else "used"
-        elif parent.kind in ("block", "function"):
+        if parent.kind in ("block", "function"):
             return ""
         node = parent
     return ""

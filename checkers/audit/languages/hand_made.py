@@ -35,6 +35,8 @@ from checkers.audit.model import Fact
 COMMANDS, ADVISORY = "redis commands", "advisory lock"
 _TAKES = re.compile(r"pg_(try_)?advisory_(xact_)?lock(_shared)?\s*\(", re.I)
 _FREES = re.compile(r"pg_advisory_unlock(_shared|_all)?\s*\(", re.I)
+_DEFINES = re.compile(r"\bcreate\s+(or\s+replace\s+)?function\b", re.I)
+_EXPIRES = re.compile(r"expire|extend|ttl|refresh|renew|timeout", re.I)
 _GIVES_BACK = re.compile(r"lock|release|free|renew|extend|refresh|heartbeat|keep|mutex", re.I)
 _RUNS = {
     "query", "execute", "exec", "Exec", "ExecContext", "QueryRow", "QueryRowContext", "Query",
@@ -99,7 +101,10 @@ class HandMade:
         where, scope = place(self.names, call), scope_name(call)
         yield Fact("lock", where, values, scope)
         ends = section(self.names, call, own)
-        grant = {**values, "how": "call", "use": use_of(call), "may_fail": True, **ends}
+        grant = {**values, "how": "call", "may_fail": True, **ends}
+        grant["use"] = use_of(call, by_error=sent.by_error)
+        if sent.by_error:
+            grant["use"] = _better(grant["use"], use_of(call, 1))
         if call.args and call.args[-1].kind == "function":
             grant["use"] = "used"  # a callback gets the answer
         fact = Fact("grant", where, grant, scope)
@@ -126,6 +131,8 @@ class HandMade:
         for call, other in self.commands:
             if other.verb == "expire" and call.within(function) and self._key(other.key) == key:
                 return {"expire_line": call.line, "expire_end": call.end_line}
+        if any(n.kind in ("call", "name") and _EXPIRES.search(n.name) for n in function.walk()):
+            return {}  # by a helper
         return {"lease_ns": None}
 
     def token_of(self, value: Node) -> str:
@@ -238,7 +245,7 @@ class HandMade:
         else:
             text = next((t for a in call.args[:2] if (t := self.names.text(a))), "")
         takes, frees = _TAKES.search(text), _FREES.search(text)
-        if not takes and not frees:
+        if (not takes and not frees) or _DEFINES.search(text):
             return
         values: dict[str, Any] = {**self._common("postgres", ADVISORY), "use": _answer(call)}
         where, scope = place(self.names, call), scope_name(call)
@@ -277,6 +284,11 @@ def _answer(call: Node) -> str:
                 return use_of_name(target, function)
         return "used"
     return use_of(call)
+
+
+def _better(one: str, other: str) -> str:
+    order = ("checked", "used", "unchecked", "dropped")
+    return min(one, other, key=order.index)
 
 
 def _word(node: Node) -> str:

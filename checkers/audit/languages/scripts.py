@@ -26,6 +26,7 @@ from checkers.audit.model import Fact, Place
 
 GUARD = "a script that compares the token and acts, in one step"
 _READS = {"get", "hget", "hexists", "hgetall", "hmget"}
+_PARTS_MAX = 200  # nodes that a comparison is followed through
 _LINES_MAX = 60  # longer scripts do more than keep a lock
 MS, S = 1_000_000, 1_000_000_000
 _EXPIRES = {"expire": S, "pexpire": MS}
@@ -128,9 +129,10 @@ def _compares(test: Node | None, names: Names) -> str:
     if test is None:
         return ""
     parts = list(test.walk())
-    for node in list(parts):
-        if node.kind == "name":
-            parts += names.resolve(node).walk()
+    for node in parts:  # grows: what a local stands for may name other locals
+        if node.kind == "name" and len(parts) < _PARTS_MAX:
+            found = names.resolve(node)
+            parts += found.walk() if found is not node else ()
     reads = any(n.kind == "call" and n.args and n.args[0].name.lower() in _READS for n in parts)
     given = any(n.kind == "name" and n.name == "ARGV" for n in parts)
     if not reads or not given:
