@@ -30,6 +30,7 @@ SCHEMAS = [
 # Commands in files of their own, which bring a lot with them: loaded when they are asked for.
 _LAZY = {
     "audit": "harness.audit_command:audit_command",
+    "backend": "harness.backend_command:backend_command",
     "check": "harness.judge_file:check_file",
     "compare": "harness.verify.command:compare_command",
     "survey": "harness.verify.survey_command:survey_command",

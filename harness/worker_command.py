@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.core.errors import EXIT_AS_CLAIMED, EXIT_VIOLATION, RefusedError, UserError
+from harness.core.errors import EXIT_AS_CLAIMED, EXIT_VIOLATION, UserError
 
 if TYPE_CHECKING:
     from harness.conformance.examine import Finding
@@ -177,28 +177,10 @@ def _servers(asked: Asked, folder: Path, tell: Any) -> Iterator[Cluster | None]:
     if asked.backend == NO_SERVER:
         yield None
         return
-    from harness.core.clock import MonotonicClock
-    from harness.interrupts import held_back
-    from harness.ledger import FileLedger
-    from harness.registries import RUNTIMES
+    from harness.running_backend import running_backend
 
-    runtime = RUNTIMES.load(asked.runtime)()
-    reason = runtime.can(asked.backend)
-    if reason:
-        raise RefusedError(f"backend {asked.backend!r} cannot run here", [reason])
-    tell(f"starting {asked.backend} ({asked.runtime})")
-    ledger = FileLedger(folder, MonotonicClock())
-    cluster = None
-    try:
-        cluster = runtime.up(asked.backend, {}, workers=2, run_dir=folder, ledger=ledger)
+    with running_backend(asked.backend, asked.runtime, folder, clients=2, tell=tell) as cluster:
         yield cluster
-    finally:
-        with held_back():
-            if cluster is not None:
-                cluster.down()
-            for failure in ledger.keep_all():
-                tell(failure)
-            ledger.close()
 
 
 def _show(finding: Finding, verbose: bool) -> None:
