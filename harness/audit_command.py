@@ -28,6 +28,7 @@ from checkers.audit.read import DEFAULT
 from checkers.audit.sarif import as_sarif
 from checkers.audit.verdict import exit_code
 from harness.audit_case import COMMANDS
+from harness.audit_generate import generate_command
 from harness.audit_live import history_command, is_run, run_seen
 from harness.core.errors import EXIT_AS_CLAIMED, EXIT_UNKNOWN
 from harness.report.audit_page import audit_page
@@ -66,7 +67,7 @@ def audit_command() -> None:
     """
 
 
-for _command in (*COMMANDS, history_command(_WRITERS)):
+for _command in (*COMMANDS, history_command(_WRITERS), generate_command):
     audit_command.add_command(_command)
 
 

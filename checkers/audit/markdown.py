@@ -18,6 +18,11 @@ CLOSURE = (
     "owner, and no finding is open. A status word or a promise is no evidence."
 )
 
+VALIDATION = (
+    "lockhavoc audit generate PATHS --into proofs writes a test, a scenario and queries for these "
+    "findings: each fails now and passes when the fix is right."
+)
+
 
 def as_markdown(record: Record) -> str:
     """All sections of the report; the same record gives the same bytes."""
@@ -51,6 +56,8 @@ def _lines(record: Record) -> Iterator[str]:
             where = _text(f"{finding.path}:{finding.line}")
             yield f"{number}. {finding.dimension} ({owner}), {where}: {_text(finding.fix)}"
         yield ""
+    if findings:
+        yield f"## Deterministic validation\n\n{VALIDATION}\n"
     yield "## Evidence boundaries\n"
     yield from (f"- {_text(words)}" for words in boundaries(record))
     yield ""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.audit.markdown import VALIDATION
 from checkers.audit.model import Record, Severity, Status
 
 
@@ -58,6 +59,9 @@ def _lines(record: Record) -> Iterator[str]:
             yield f"    fix: {finding.fix}"
             if finding.replay:
                 yield f"    again: {finding.replay}"
+    if findings:
+        yield ""
+        yield f"PROOF  {VALIDATION}"
     yield from _rest(record)
 
 

@@ -8,18 +8,16 @@ the page's own policy lets nothing run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from checkers.audit.markdown import CLOSURE, boundaries
-from checkers.audit.model import Finding, Record, Status
+from checkers.audit.markdown import CLOSURE, VALIDATION, boundaries
+from checkers.audit.model import Record, Status
 from checkers.audit.verdict import NOT_READY, READY
 from harness.report.templating import page
 
 _TONES = {READY: "good", NOT_READY: "bad"}
 
 
-def audit_page(record: Record, validation: Callable[[Finding], str] = lambda _: "") -> str:
-    """The page; the same record gives the same bytes.  validation: how a fix is proven."""
+def audit_page(record: Record) -> str:
+    """The page; the same record gives the same bytes."""
     about = sum(file.status != "unknown" for file in record.files)
     return page(
         "audit.html.j2",
@@ -29,7 +27,7 @@ def audit_page(record: Record, validation: Callable[[Finding], str] = lambda _: 
         tone=_TONES.get(record.verdict, "doubt"),
         about=about,
         findings=record.findings,
-        validation={f.rule: validation(f) for f in record.findings},
+        validation=VALIDATION,
         unknown=[n for n, row in record.dimensions.items() if row.status == Status.UNKNOWN],
         boundaries=boundaries(record),
         closure=CLOSURE,
