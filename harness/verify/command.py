@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -103,9 +103,37 @@ def verify_command(
         else:
             _print(cells, choice)
         return 0
-    seed = secrets.randbelow(SEED_MAX) if seed is None else seed
+    document = _run(
+        library,
+        cells,
+        choice,
+        seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
+        store_dir=store_dir,
+        say=_silent if quiet else _say,
+    )
+    if markdown is not None:
+        store.write(markdown, page.markdown(document))
+    if junit is not None:
+        store.write(junit, page.junit(document))
+    if before is None:
+        click.echo(encode(document) if as_json else page.text(document), nl=False)
+        return document.exit_code
+    found = compare(before, document, strict=strict)
+    _show(found, as_json=as_json)
+    return found.exit_code
+
+
+def _run(
+    library: str,
+    cells: Sequence[Planned],
+    choice: Chosen,
+    *,
+    seed: int,
+    store_dir: Path,
+    say: Callable[[str], None],
+) -> Document:
+    """Runs the cells; the folder has all files, the data also while they run."""
     folder = _folder(store_dir, library)
-    say = _silent if quiet else _say
     say(f"{len(cells)} cells for {library}, seed {seed}, kept in {folder}")
     document = verify(
         library,
@@ -121,16 +149,7 @@ def verify_command(
     store.write(folder / PAGE, page.markdown(document))
     store.write(folder / JUNIT, page.junit(document))
     store.finished(store_dir / "verify", folder)
-    if markdown is not None:
-        store.write(markdown, page.markdown(document))
-    if junit is not None:
-        store.write(junit, page.junit(document))
-    if before is None:
-        click.echo(encode(document) if as_json else page.text(document), nl=False)
-        return document.exit_code
-    found = compare(before, document, strict=strict)
-    _show(found, as_json=as_json)
-    return found.exit_code
+    return document
 
 
 @click.command("compare")
