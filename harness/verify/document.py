@@ -44,7 +44,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     signals: int = 0
 
 
-class Cell(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Cell(msgspec.Struct, kw_only=True):
     """One situation on one backend.
 
     claims: property -> stance.  seen: property -> what the run showed.  found: one sentence per
@@ -80,7 +80,7 @@ class Cell(msgspec.Struct, omit_defaults=True, kw_only=True):
         return self.backend, self.situation, self.workload
 
 
-class Score(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Score(msgspec.Struct, kw_only=True):
     """A dimension: how often something was promised and kept, broken, or not shown.
 
     status: gap (a promise was broken), ok (some were kept and none broken), unknown (none was put
@@ -94,7 +94,7 @@ class Score(msgspec.Struct, omit_defaults=True, kw_only=True):
     unpromised: int = 0
 
 
-class Document(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Document(msgspec.Struct, kw_only=True):
     """A verification of one library."""
 
     schema: str = SCHEMA
