@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,29 @@ def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     entries = Case(Path(path)).read()
     found = sorted((entry.data["who"], entry.data["number"]) for entry in entries)
     assert found == [(who, number) for who in range(2) for number in range(20)]
+
+
+def _write_for_ever(path: str) -> None:
+    number = 0
+    while True:
+        number += 1
+        Case(Path(path)).append("add", {"number": number, "filling": "x" * 2000}, AT)
+
+
+def test_a_writer_that_is_killed_leaves_a_whole_case_that_goes_on(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    case = Case(tmp_path / "c.case")
+    for turn in range(3):
+        writer = context.Process(target=_write_for_ever, args=(str(case.path),))
+        writer.start()
+        size = case.path.stat().st_size if case.path.exists() else 0
+        while writer.is_alive():
+            grown = case.path.stat().st_size if case.path.exists() else 0
+            if grown > size + 5_000:
+                assert writer.pid is not None
+                os.kill(writer.pid, signal.SIGKILL)
+                break
+        writer.join(30)
+        entries = case.read()
+        assert [entry.n for entry in entries] == list(range(1, len(entries) + 1))
+        assert case.append("assign", {"turn": turn}, AT).n == len(entries) + 1

@@ -16,7 +16,8 @@ from checkers.audit.model import Fact
 from checkers.audit.python.scene import Scene
 
 _WALL = re.compile(
-    r"\b(?:time\.time\(\)|datetime(?:\.datetime)?\.(?:now|utcnow)\(|timezone\.now\(|time\.time_ns\(\))"
+    r"\b(?:time\.time\(\)|datetime(?:\.datetime)?\.(?:now|utcnow)\(|timezone\.now\("
+    r"|time\.time_ns\(\))"
 )
 _ANY = re.compile(r"\b(?:time\.(?:time|monotonic|perf_counter)(?:_ns)?\(\)|loop\.time\(\))")
 _TABLE = re.compile(

@@ -133,9 +133,29 @@ def _bounded(scene: Scene, loop: ast.For | ast.While | ast.AsyncFor, node: ast.e
             text = ast.unparse(part)
             if node not in set(ast.walk(part)) and (_BOUND.search(text) or "time." in text):
                 return True
-        if isinstance(part, ast.If) and _BOUND.search(ast.unparse(part.test)):
+        if isinstance(part, ast.If) and (
+            _BOUND.search(ast.unparse(part.test)) or _way_out(scene, part, node)
+        ):
             return True
     return False
+
+
+def _way_out(scene: Scene, branch: ast.If, node: ast.expr) -> bool:
+    """Whether a branch that does not look at the answer leaves the loop."""
+    names = {
+        n.id
+        for parent in scene.module.above(node)
+        if isinstance(parent, ast.Assign)
+        for n in ast.walk(parent.targets[0])
+        if isinstance(n, ast.Name)
+    }
+    looks = any(
+        n is node or (isinstance(n, ast.Name) and n.id in names) for n in ast.walk(branch.test)
+    )
+    leaves = ast.Return | ast.Raise | ast.Break
+    return not looks and any(
+        isinstance(n, leaves) for s in (*branch.body, *branch.orelse) for n in ast.walk(s)
+    )
 
 
 def _gives_up(scene: Scene, loop: ast.For | ast.While | ast.AsyncFor) -> bool:
