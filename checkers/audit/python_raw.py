@@ -20,16 +20,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from checkers.audit.knowledge import FRESH, MS, POOLS, REUSABLE, S
+from checkers.audit.lockish import says_lock
 from checkers.audit.model import Fact
 from checkers.audit.python_flow import calls_in, in_finally, place, use_of, work_between
 from checkers.audit.python_locks import argument, calls_in_node, every, returned
 from checkers.audit.python_names import Module
 
-_LOCKISH = re.compile(
-    r"Lock|Mutex|Lease|Leader|Semaphore|(un|re|_)lock"
-    r"|(?<![A-Za-z])(d?lock|mutex|lease|leader|lck|semaphore|D?LOCK|MUTEX|LEASE|LEADER)"
-)
-_NOT_LOCKISH = re.compile(r"b?lock(ed)?_?(list|out|chain)|unblock|block", re.I)
 _GUARDED = re.compile(r"redis\.call\s*\(\s*['\"]get['\"].*redis\.call", re.I | re.S)
 _TAKES = re.compile(r"pg_(try_)?advisory_(xact_)?lock(_shared)?\s*\(\s*([^)]*)", re.I)
 _FREES = re.compile(r"pg_advisory_unlock(_shared|_all)?\s*\(\s*([^)]*)", re.I)
@@ -136,7 +132,7 @@ class _Redis:
         function = self.module.function_of(call)
         words = [key, ast.unparse(call.args[0])]
         words += [getattr(owner, "name", ""), getattr(function, "name", "")]
-        return any(_LOCKISH.search(_NOT_LOCKISH.sub("", word)) for word in words)
+        return any(says_lock(word) for word in words)
 
     def _lease(
         self, call: ast.Call, words: dict[str, ast.expr], around: list[ast.Call], key: str

@@ -291,6 +291,35 @@ class Registry {
   }
 }
 """,
+    "a method of the file's own that is called like one of Rails.rb": """\
+class Adapter
+  def yield_with_lock(key)
+    yield
+  ensure
+    release_advisory_lock(key)
+    puts key
+  end
+end
+""",
+    "a block that expects what it is given.rb": """\
+def check(redlock)
+  redlock.lock("a", 3000) do |info|
+    expect(info).to eql(false)
+  end
+end
+""",
+    "a lock that is taken again after its release.java": """\
+import org.redisson.api.RLock;
+class Counter {
+  void count(RLock lock) {
+    lock.lock();
+    lock.unlock();
+    log.info("between");
+    lock.lock();
+    lock.unlock();
+  }
+}
+""",
     "expired rows are swept.sql": """\
 CREATE TABLE job_locks (name text, owner text, expires_at timestamptz);
 DELETE FROM job_locks WHERE expires_at < now();

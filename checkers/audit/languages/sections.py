@@ -140,6 +140,9 @@ def _work(names: Names, function: Node, grant: Node, frees: list[Node]) -> bool:
             and not _freed_before(node, frees)
             for node in function.walk()
         )
+    works = list(calls_in(function, first, last))
+    if names.home(grant).language == "ruby":  # a bare word that is a statement is a call
+        works += [n for n in function.walk() if n.kind == "name" and _is_statement(n)]
     return any(
         first < call.line
         and call.end_line < last
@@ -147,8 +150,13 @@ def _work(names: Names, function: Node, grant: Node, frees: list[Node]) -> bool:
         and not decides_nothing(call)
         and is_inside(call, function)
         and not any(call.within(g) for g in guards)
-        for call in calls_in(function, first, last)
+        for call in works
     )
+
+
+def _is_statement(node: Node) -> bool:
+    parent = node.parent
+    return parent is not None and parent.kind == "block" and parent.args[-1] is not node
 
 
 def _freed_before(leaving: Node, frees: list[Node]) -> bool:

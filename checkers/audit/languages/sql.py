@@ -13,6 +13,7 @@ SELECT shows its answer to whoever sent it, so only PERFORM drops it.
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -73,6 +74,7 @@ def sql_facts(path: str, text: str) -> list[Fact]:
         return []
     try:
         glot: Any = importlib.import_module("sqlglot")
+        logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each dialect it meets
     except ImportError as error:
         raise MissingGrammar("sql", "sqlglot") from error
     reader = _Reader(path, glot)

@@ -104,8 +104,10 @@ class Node:
             return f"{self.on.words_of()}.{self.name}"
         if self.kind == "string":
             return f"'{self.name}'"
-        if self.kind in ("number", "const"):
-            return str(self.value)
+        if self.kind == "number":
+            return f"{self.value:.15g}" if isinstance(self.value, float) else ""
+        if self.kind == "const":
+            return "null" if self.value is None else str(self.value).lower()
         if self.kind == "call":
             inner = ", ".join(a.words_of() for a in self.args)
             start = f"{self.on.words_of()}." if self.on is not None else ""
