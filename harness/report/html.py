@@ -21,9 +21,10 @@ from harness.core.protocols import CheckContext, FaultWindow
 from harness.core.result import Result, Valid
 from harness.report.document import RunReport, applies, masked, replay_line
 from harness.report.marks import Mark
+from harness.report.scene import Names
 from harness.report.sequence import Sequence as Diagram
 from harness.report.sequence import sequence
-from harness.report.story import Names, Story, story
+from harness.report.story import Story, story
 from harness.report.templating import base64_text, page
 from harness.report.text import (
     HEADLINES,
