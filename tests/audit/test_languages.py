@@ -451,6 +451,13 @@ def test_what_is_not_in_its_language_is_not_judged(tmp_path: Path) -> None:
     assert not record.findings
 
 
+def test_a_file_that_is_nested_too_deeply_is_listed_and_hurts_no_other(tmp_path: Path) -> None:
+    deep = "x = " + "[" * 3000 + "]" * 3000 + "\n"
+    record = judged(tmp_path, deep__rb="# lock ttl nx redlock\n" + deep, ttl__rb=deep, job__rb=RB)
+    assert [Path(u.path).name for u in record.unread] == ["deep.rb"]
+    assert "nested too deeply" in record.unread[0].why
+
+
 def test_rows_of_the_table_can_be_found() -> None:
     for row in CODE_LIBRARIES.values():
         assert row.language in {"javascript", "go", "java", "ruby"}

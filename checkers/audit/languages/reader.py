@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from checkers.audit.languages.grammars import MissingGrammar, language_of, parse
 from checkers.audit.languages.hand_made import HandMade
@@ -81,16 +81,22 @@ def _read(
     spoken = {_family(path) for path in sources}
     for path in maybe:
         if _family(path) in spoken:
-            sources[path] = parse(language_of(path), path, texts[path])
+            # Nested too deeply for a file of constants, so it is none.
+            with suppress(RecursionError):
+                sources[path] = parse(language_of(path), path, texts[path])
     for path in [p for p, s in sources.items() if s.broken]:
         del sources[path]
         if path in about:
             refused[path] = "its syntax is not understood, so nothing is said about it"
     names = Names(sources, environment)
     for path in about:
-        if path in sources:
-            found += LibraryLocks(sources[path], names).facts()
-            found += HandMade(sources[path], names).facts()
+        if path not in sources:
+            continue
+        try:
+            own = [*LibraryLocks(sources[path], names).facts()]
+            found += [*own, *HandMade(sources[path], names).facts()]
+        except RecursionError:
+            refused[path] = "nested too deeply to be followed"
     return found, refused
 
 
