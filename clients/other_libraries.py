@@ -25,6 +25,16 @@ GO_ETCD = Library(
     says="clientv3/concurrency, the lock of etcd's own Go client, with a session that keeps itself "
     "alive",
 )
+JAVA_REDISSON = Library(
+    name="java-redisson",
+    language="java",
+    adapter=ROOM / "java" / "src" / "RedissonWorker.java",
+    requirements=ROOM / "java" / "jars.sha256",
+    imports=(),
+    backends=("redis-single", "valkey-single"),
+    powers=("believes",),
+    says="Redisson's RLock, with its watchdog or a fixed lease",
+)
 GO_REDSYNC = Library(
     name="go-redsync",
     language="go",

@@ -54,6 +54,7 @@ LIBRARIES = Registry(
         "tooz-zookeeper": "clients.zookeeper_libraries:TOOZ",
         "go-etcd-concurrency": "clients.other_libraries:GO_ETCD",
         "go-redsync": "clients.other_libraries:GO_REDSYNC",
+        "java-redisson": "clients.other_libraries:JAVA_REDISSON",
         **RECIPES,
         "retry-loop": "clients.retry_library:RETRY_LOOP",
         # Deliberately broken ones (canaries).

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from clients import environments, toolchains
-from clients.other_libraries import GO_ETCD, GO_REDSYNC
+from clients.libraries import Library
+from clients.other_libraries import GO_ETCD, GO_REDSYNC, JAVA_REDISSON
 from harness import cli
 from harness.core.errors import HarnessError, RefusedError, UserError
 from tests.live.command import require
@@ -144,6 +145,17 @@ def test_the_clock_of_a_go_program_is_refused_before_anything_starts(
     assert "worker-clock-jump" in err
 
 
+def built_or_skip(library: Library) -> None:
+    """Building these takes minutes, so they are examined where somebody has built them."""
+    reason = toolchains.missing(library)
+    if reason is None and not toolchains.is_ready(
+        toolchains.place_of(library, environments.cache_dir())
+    ):
+        reason = f"not built; build it: python -m clients.environments {library.name}"
+    if reason:
+        pytest.skip(reason)
+
+
 def examine(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> dict[str, str]:
@@ -159,11 +171,8 @@ def examine(
 def test_the_lock_of_etcds_go_client_passes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where it was built before: gRPC takes two minutes of processor time."""
     require("process")
-    go_or_skip()
-    if not toolchains.is_ready(toolchains.place_of(GO_ETCD, environments.cache_dir())):
-        pytest.skip("not built; build it: python -m clients.environments go-etcd-concurrency")
+    built_or_skip(GO_ETCD)
     base = ["--library", "go-etcd-concurrency", "--option", "timeout_ms=1000", "--ttl-ms", "2000"]
     points = ["token", "lease.end", "unknown.acquire", "severed", "write.stale", "end.stuck"]
     only = [word for point in points for word in ("--only", point)]
@@ -185,3 +194,35 @@ def test_redsync_passes(
     only = [word for point in points for word in ("--only", point)]
     quick = ["--option", "socket_timeout_ms=500"]
     assert examine([*base, *quick, *only], monkeypatch, capsys) == {}
+
+
+@pytest.mark.slow
+def test_redisson_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require("process")
+    built_or_skip(JAVA_REDISSON)
+    base = ["--library", "java-redisson", "--ttl-ms", "1500"]
+    points = ["open.option", "lease.end", "unknown.acquire", "write.stale", "end.stuck"]
+    only = [word for point in points for word in ("--only", point)]
+    quick = ["--option", "socket_timeout_ms=1000"]
+    assert examine([*base, *quick, *only], monkeypatch, capsys) == {}
+
+
+def test_jars_that_nobody_pinned_are_refused(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    copies = "for a; do case $a in -DoutputDirectory=*) d=${a#*=};; esac; done\n"
+    scripts = {
+        "mvn": copies + 'mkdir -p "$d"; echo evil > "$d/evil-1.jar"',
+        "javac": "",
+        "java": "",
+    }
+    for name, script in scripts.items():
+        (bin_ / name).write_text(f"#!/bin/sh\n{script}\n")
+        (bin_ / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    with pytest.raises(HarnessError, match=r"jars are not those that jars.sha256 names: .*evil-1"):
+        environments.ensure(JAVA_REDISSON)
