@@ -388,6 +388,15 @@ export async function lead() {
   setInterval(async () => { await lock.extend(10000); }, 8000);
 }
 """),
+    "a lock that the planner takes.ts": ("A-REL-7", 2, """\
+export async function next(db: Pool, state: string) {
+  const { rows } = await db.query(
+    `SELECT id FROM jobs WHERE state = $1 AND pg_try_advisory_lock(id) ORDER BY id LIMIT 1`,
+    [state],
+  );
+  return rows[0];
+}
+"""),
     "swallowed.rb": ("A-REL-4", 7, """\
 require "redlock"
 def run(redlock)

@@ -27,6 +27,7 @@ from checkers.audit.languages.flow import (
 )
 from checkers.audit.languages.scripts import GUARD, acts
 from checkers.audit.languages.sections import every, inside, place, section
+from checkers.audit.languages.sql import planned
 from checkers.audit.languages.tree import Node, Source
 from checkers.audit.languages.values import Names, class_of, scope_of
 from checkers.audit.lockish import says_lock
@@ -258,6 +259,8 @@ class HandMade:
         values |= {"lease": "transaction" if takes[2] else "session", "try": bool(takes[1])}
         values |= {"how": "call", "may_fail": bool(takes[1]), "with_raises": True}
         values |= {"renewing": False, **section(self.names, call, self._unlocks())}
+        why = planned(text)
+        values |= {"planned": why} if why else {}
         yield Fact("lock", where, values, scope)
         yield Fact("grant", where, values, scope)
 

@@ -68,20 +68,43 @@ def _statement(text: str, start: int, end: int, first: int) -> Iterator[Statemen
         yield Statement(body[lead:].rstrip(), line, line + body[lead:].rstrip().count("\n"))
 
 
+def _sqlglot() -> Any:
+    try:
+        glot = importlib.import_module("sqlglot")
+    except ImportError as error:
+        raise MissingGrammar("sql", "sqlglot") from error
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each dialect it meets
+    return glot
+
+
 def sql_facts(path: str, text: str) -> list[Fact]:
     """All facts of one file; MissingGrammar where sqlglot is not installed."""
     if not _ABOUT.search(text):
         return []
-    try:
-        glot: Any = importlib.import_module("sqlglot")
-        logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each dialect it meets
-    except ImportError as error:
-        raise MissingGrammar("sql", "sqlglot") from error
-    reader = _Reader(path, glot)
+    reader = _Reader(path, _sqlglot())
     for statement in statements(text):
         if _ABOUT.search(statement.text):
             reader.read(statement)
     return reader.facts()
+
+
+def planned(text: str) -> str:
+    """Why the planner decides how often a lock function in this statement runs, or "".
+
+    text: a statement in a string of another language; ``{}`` stands for what is put in.
+    """
+    if not re.search(r"\b(where|limit)\b", text, re.I):
+        return ""
+    try:
+        glot = _sqlglot()
+        tree = glot.parse_one(text.replace("{}", "1"), dialect="postgres")
+    except MissingGrammar:
+        return ""
+    except (glot.errors.SqlglotError, RecursionError):
+        return ""
+    calls = [] if tree is None else tree.find_all(glot.exp.Anonymous)
+    whys = [_planned(glot.exp, c) for c in calls if _ADVISORY.match(str(c.this).lower())]
+    return next((why for why in whys if why), "")
 
 
 class _Reader:
