@@ -20,6 +20,7 @@ from harness.registries import BACKENDS, LIBRARIES
 from harness.report.escape import safe
 from harness.verify.document import Cell, Document
 from harness.verify.servers import SITUATIONS
+from harness.verify.traits import traits_of
 
 SCHEMA = "lockhavoc/survey/1"
 COLUMNS = (
@@ -130,7 +131,7 @@ def _lines(survey: Survey) -> Iterator[str]:
         "Words: *two believe*: another client got the lock while its holder still believed in it. "
         "*Late write*: the resource took a write of the one who had lost the lock. *Granted "
         "twice*: the service gave the lock to two at a time. In **bold** what the library (or its "
-        "store) promises not to do; the rest nobody promised. `lockhavoc verify LIBRARY` repeats "
+        "store) promises not to do; the rest nobody promised. A dash: it does not apply. `lockhavoc verify LIBRARY` repeats "
         "any row.\n"
     )
     yield from _what_happens(documents)
@@ -146,14 +147,23 @@ def _what_happens(documents: Sequence[Document]) -> Iterator[str]:
     for document in documents:
         cells = {cell.situation: cell for cell in document.cells}
         backend = document.cells[0].backend if document.cells else ""
-        row = [outcome(cells.get(name)) for name, _ in COLUMNS]
+        row = [
+            outcome(cells[name]) if name in cells else missing(document.library, backend, name)
+            for name, _ in COLUMNS
+        ]
         yield f"| `{document.library}` | {backend} | {' | '.join(row)} |"
 
 
-def outcome(cell: Cell | None) -> str:
+def missing(library: str, backend: str, situation: str) -> str:
+    """Why there is no such cell."""
+    if library not in LIBRARIES or backend not in BACKENDS:
+        return "not run"
+    traits = traits_of(library, backend, "process")
+    return "–" if SITUATIONS[situation].build(traits) is None else "not run"
+
+
+def outcome(cell: Cell) -> str:
     """What a cell showed, in a few words."""
-    if cell is None:
-        return "–"
     if cell.verdict == "not-run":
         return "not possible here"
     if cell.verdict == "unknown":

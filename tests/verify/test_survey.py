@@ -17,6 +17,7 @@ from harness.verify.survey import (
     add,
     known,
     load_survey,
+    missing,
     outcome,
     page_of,
     surveyed_libraries,
@@ -44,7 +45,8 @@ def test_a_cell_says_what_was_seen_and_marks_what_was_promised() -> None:
     assert outcome(broken) == "**granted twice**"
     assert outcome(cell(seen={"grant": "held", "belief": "held"})) == "holds"
     assert outcome(cell(verdict="unknown")) == "unknown"
-    assert outcome(None) == "–"
+    assert missing("redlock-py", "redlock5", "holder-jammed") == "–", "it renews nothing"
+    assert missing("redis-py", "redis-single", "holder-jammed") == "not run"
 
 
 def test_what_is_known_is_not_run_again_and_doubt_never_replaces_it() -> None:
