@@ -143,6 +143,23 @@ def test_a_history_of_others_is_judged_by_what_is_in_it(tmp_path: Path) -> None:
     assert "identity       ok" in said
 
 
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("semaphore-three-of-two.invalid", "semaphore"),
+        ("rwlock-writer-among-readers.invalid", "rwlock"),
+        ("reentrant-released-too-early.invalid", "reentrant"),
+        ("lease-early-takeover.invalid", "lease"),
+        ("fenced-token-inversion.invalid", "fenced"),
+    ],
+)
+def test_the_model_is_the_one_that_the_history_is_about(name: str, model: str) -> None:
+    _, said = invoke("history", DATA / f"{name}.jsonl", "--json")
+    replays = [f["replay"] for file in json.loads(said)["files"] for f in file["findings"]]
+    assert replays
+    assert all(f"--model {model}" in replay for replay in replays)
+
+
 def test_a_legal_history_proves_no_recovery_and_no_fence(tmp_path: Path) -> None:
     _, said = invoke("history", DATA / "lease-expired-then-granted.valid.jsonl", "--json")
     status = {n: row["status"] for n, row in json.loads(said)["dimensions"].items()}

@@ -24,9 +24,9 @@ from checkers.audit.live.facts import result_facts
 from checkers.audit.model import Fact, Place
 from checkers.interchange import locate, read_history
 from checkers.interchange.files import head
-from checkers.models.base import LOCK_F
+from checkers.models.base import ACQUIRE, LOCK_F, RELEASE
 from harness.core.errors import UserError
-from harness.core.history import History, Type
+from harness.core.history import NEMESIS, History, Type
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -55,21 +55,44 @@ def digest_of(path: Path) -> str:
 
 def models_for(history: History) -> list[str]:
     """The models that the operations of a history ask for; UserError if there is none."""
-    names = {op.f for op in history.ops if op.type != Type.INFO or op.process != "nemesis"}
+    names = {op.f for op in history.ops if op.process != NEMESIS}
     if any(name in LOCK_F for name in names):
-        token = any(
-            isinstance(op.value, dict) and op.value.get("token") is not None for op in history.ops
-        )
-        found = ["fenced" if token else "mutex"]
-        if history.header.ttl_ns:
-            found = ["lease", "belief"]
-        return found
+        return _of_locks(history)
     if {"read", "write", "cas"} & names:
         return ["cas" if "cas" in names else "register"]
     raise UserError(
         f"no model fits operations called {', '.join(sorted(names)[:8]) or '(none)'}; "
         "name one with --model"
     )
+
+
+def _of_locks(history: History) -> list[str]:
+    values = [op.value for op in history.ops if isinstance(op.value, dict)]
+    if (history.header.k or 1) > 1:
+        return ["semaphore"]
+    if any(value.get("mode") or value.get("kind") for value in values):
+        return ["rwlock"]
+    if _reenters(history):
+        return ["reentrant"]
+    if history.header.ttl_ns:
+        return ["lease", "belief"]
+    return ["fenced" if any(value.get("token") is not None for value in values) else "mutex"]
+
+
+def _reenters(history: History) -> bool:
+    """Whether an owner that has the lock asks for it again: a mutex would make it wait."""
+    held: set[tuple[str | None, str]] = set()
+    for op in history.ops:
+        owner = op.value.get("owner") if isinstance(op.value, dict) else None
+        who = (op.key, str(owner if owner is not None else op.process))
+        lock_f = LOCK_F.get(op.f)
+        if lock_f == ACQUIRE and op.type == Type.INVOKE and who in held:
+            return True
+        if lock_f == ACQUIRE and op.type == Type.OK:
+            held.add(who)
+        elif lock_f == RELEASE and op.type == Type.INVOKE:
+            held.discard(who)
+    return False
 
 
 def history_seen(
