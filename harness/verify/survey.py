@@ -131,8 +131,8 @@ def _lines(survey: Survey) -> Iterator[str]:
         "Words: *two believe*: another client got the lock while its holder still believed in it. "
         "*Late write*: the resource took a write of the one who had lost the lock. *Granted "
         "twice*: the service gave the lock to two at a time. In **bold** what the library (or its "
-        "store) promises not to do; the rest nobody promised. A dash: it does not apply. `lockhavoc verify LIBRARY` repeats "
-        "any row.\n"
+        "store) promises not to do; the rest nobody promised. A dash: it does not apply. "
+        "`lockhavoc verify LIBRARY` repeats any row.\n"
     )
     yield from _what_happens(documents)
     yield "\n## How a holder learns of it, and how long it takes\n"
