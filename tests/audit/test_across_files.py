@@ -218,3 +218,18 @@ def work():
     assert ("A-FENCE-2", "app.py", 5) in rules(record)
     record = judged(tmp_path, app__py=source, redis__conf="appendonly yes\n")
     assert rules(record) == []
+
+
+def test_a_cache_beside_a_store_of_locks_may_evict(tmp_path: Path) -> None:
+    both = """\
+services:
+  cache:
+    image: redis:8
+    command: redis-server --maxmemory 1gb --maxmemory-policy allkeys-lru
+  locks:
+    image: redis:8
+    command: redis-server --maxmemory 1gb --maxmemory-policy {}
+"""
+    assert rules(judged(tmp_path, compose__yaml=both.format("noeviction"))) == []
+    record = judged(tmp_path, compose__yaml=both.format("volatile-lru"))
+    assert [rule for rule, _, _ in rules(record)] == ["A-CFG-1", "A-CFG-1"]

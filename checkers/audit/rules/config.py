@@ -2,8 +2,9 @@
 
     EVICTION.findings(facts)
 
-Traps: a Redis that only caches may evict.  With code at hand the rule wants to see a Redis lock in
-it; a configuration that was given alone is judged as that of a store of locks.
+Traps: a Redis that only caches may evict, and beside one that keeps everything it probably only
+caches.  With code at hand the rule wants to see a Redis lock in it; a configuration that was given
+alone is judged as that of a store of locks.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ def _eviction(facts: Facts) -> Iterator[Hit]:
     if facts.code_files and not locks:
         return
     limits = {
-        f.place.path: str(f.get("value"))
+        (f.place.path, f.scope): str(f.get("value"))
         for f in facts.of("setting")
         if f.get("format") == "redis" and f.get("name") == "maxmemory"
     }
     last = {
-        f.place.path: f
+        (f.place.path, f.scope): f
         for f in facts.of("setting")
         if f.get("format") == "redis" and f.get("name") == "maxmemory-policy"
     }
+    if any(str(fact.get("value")).lower() == "noeviction" for fact in last.values()):
+        return  # of several servers one keeps everything: that may be the one with the locks
     for path, fact in last.items():
         policy = str(fact.get("value")).lower()
-        if policy == "noeviction":
-            continue
         bounded = limits.get(path, "0") not in ("0", "0b")
         yield Hit(
             fact,
