@@ -3,6 +3,8 @@
     scene = scene_of(mark, timeline, report)
     names = Names(timeline)
     names(6), names.told("process 6 wrote")     # ("w2", "w2 (process 6) wrote")
+
+Trap: a worker may have several process numbers; both are told where they differ.
 """
 
 from __future__ import annotations
