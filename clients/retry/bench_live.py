@@ -83,13 +83,15 @@ class Client:
         time.sleep(self.hold_ms / 1000)
 
     def _by_loop(self) -> None:
-        try:
-            with self._loop():
-                self._hold()
-        except (GivenUp, OSError, RedisSaid):
-            pass  # given up, or the restart took the answer to the release
+        loop = self._loop()
+        with contextlib.suppress(GivenUp):
+            loop.run()
+            self._hold()
         if self._lock is not None:
             self.calls = self._lock.calls
+            self._lock.withdraw()  # as a release, but a restart may take the answer
+        else:
+            self._release()
 
     def _loop(self) -> RetryLoop[Any]:
         setup = self.setup
@@ -107,7 +109,7 @@ class Client:
             observe=lambda: {"other_waiters_exist": True},
         )
         request = Request(self.key, self.name, setup.budget_ms, setup.ttl_ms, seed=self.seed)
-        return RetryLoop(request, self._attempt, release=lambda _: self._release(), options=options)
+        return RetryLoop(request, self._attempt, options=options)
 
     def _attempt(self) -> bool:
         self.calls += 1

@@ -190,7 +190,10 @@ class QueuedLock:
         # The server counts in steps of some ms, and 0 would mean for ever.
         key, most_s = self._words + self.owner, max(0.01, most_s)
         self.calls += 1
-        return self._redis.call("BLPOP", key, f"{most_s:.3f}", more_s=most_s) is not None
+        try:
+            return self._redis.call("BLPOP", key, f"{most_s:.3f}", more_s=most_s) is not None
+        except RedisSaid as error:  # loading its data after a restart, for instance
+            raise RefusedAttempt(f"the server refused: {error}") from error
 
     def release(self) -> bool:
         """Whether it was still this owner's; the next in the queue gets word."""

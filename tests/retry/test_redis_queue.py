@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from clients.retry.libraries import RefusedAttempt
 from clients.retry.monitor import monitor
 from clients.retry.redis_link import Redis
 from clients.retry.redis_queue import QueuedLock
@@ -90,6 +91,16 @@ def test_a_loop_waits_for_word_and_not_for_its_time(redis: Redis, server: RedisS
     assert [r["kind"] for r in log] == ["decision", "outcome"]
     (seen,) = monitor(log)["locks"]
     assert seen["attempts_per_grant"] == 2
+
+
+def test_a_server_that_refuses_to_give_word_ends_no_loop(redis: Redis) -> None:
+    a, b = lock(redis, "a"), lock(redis, "b")
+    assert a.attempt()
+    redis.call("SET", "{orders}:word:b", "no list", "PX", 60_000)
+    with pytest.raises(RefusedAttempt, match="WRONGTYPE"):
+        b.notice(0.1)
+    with pytest.raises(Escalated):
+        b.loop(300).run()  # it goes on to the end of its budget
 
 
 def test_who_gives_up_has_left_the_queue(redis: Redis) -> None:
