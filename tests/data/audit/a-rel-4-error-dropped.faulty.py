@@ -11,7 +11,7 @@ def bill():
     try:
         print("billing")
     finally:
-        try:  # noqa: SIM105 - the sample shows this form
+        try:
             lock.release()  # expect: A-REL-4 release_retry
         except LockError:
             pass
