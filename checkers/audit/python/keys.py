@@ -157,7 +157,8 @@ def _unsorted(scene: Scene) -> list[Fact]:
 
 def _compared(scene: Scene) -> list[Fact]:
     found = []
-    for node in scene.module.nodes:
+    client = any(w.split(".")[0] in ("redis", "valkey") for w in scene.module.imports.values())
+    for node in scene.module.nodes if client else ():
         if not isinstance(node, ast.Compare) or len(node.ops) != 1:
             continue
         if not isinstance(node.ops[0], ast.Eq | ast.NotEq):

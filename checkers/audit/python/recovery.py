@@ -29,12 +29,13 @@ _TOOLS = ("delete", "unlink", "remove", "rmtree", "unlink_missing")
 def recovery_facts(scene: Scene) -> list[Fact]:
     """All facts about takeovers and clean-up of one file."""
     found: list[Fact] = []
-    for function in scene.module.nodes:
+    removes = {*_TOOLS, "flushdb", "flushall"} & set(scene.module.calls)  # most files have none
+    for function in scene.module.nodes if removes else ():
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             found += _takeover(scene, function)
             if _STARTUP.match(function.name):
                 found += _flush(scene, function)
-    for statement in scene.module.tree.body:
+    for statement in scene.module.tree.body if removes else ():
         if isinstance(statement, ast.Expr | ast.If):
             found += _flush(scene, statement)
     for grant, node in scene.grants():
@@ -53,8 +54,7 @@ def recovery_facts(scene: Scene) -> list[Fact]:
 def _takeover(scene: Scene, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Fact]:
     own = calls(function)
     removes = [c for c in own if last(c) in _TOOLS or scene.name(c) == "os.remove"]
-    about = re.search(r"lock|lease|leader|mutex", ast.unparse(function), re.I)
-    if not removes or not about:
+    if not removes or not re.search(r"lock|lease|leader|mutex", ast.unparse(function), re.I):
         return []
     for call in own:
         name = scene.name(call)
