@@ -53,6 +53,8 @@ def test_the_faulty_version_is_flagged_and_the_fixed_one_is_silent(
         monkeypatch.setattr("sys.argv", argv)
         assert cli._run() == 0
         report = json.loads(capsys.readouterr().out)
-        assert report["claim"]["verdict"] == verdict
-        found = [a for r in report["results"] for a in r["anomalies"] if r["safety"]]
+        # Fields that have their usual value are left out of the document.
+        assert report["claim"].get("verdict", "holds") == verdict
+        results = [result for result in report["results"] if result.get("safety", True)]
+        found = [anomaly for result in results for anomaly in result.get("anomalies", [])]
         assert bool(found) == (verdict == "violation"), "operations prove it"
