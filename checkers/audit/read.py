@@ -25,9 +25,9 @@ from checkers.audit.live.histories import Seen, history_seen, is_history
 from checkers.audit.logs import Mapping, is_log, log_facts
 from checkers.audit.model import Fact, Unread
 from checkers.audit.python import around, setting_facts
-from checkers.audit.python_locks import lock_facts
-from checkers.audit.python_names import Project
-from checkers.audit.python_raw import raw_facts
+from checkers.audit.python.locks import lock_facts
+from checkers.audit.python.names import Project
+from checkers.audit.python.raw import raw_facts
 from checkers.audit.rule import Facts
 from harness.core.errors import UserError
 from harness.core.limits import AUDIT_FILE_BYTES_MAX

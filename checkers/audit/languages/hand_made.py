@@ -4,7 +4,7 @@
     rdb.Del(ctx, key)                                   release, guard ""
     db.query("SELECT pg_advisory_unlock($1)", [k])      release, library "advisory lock"
 
-The facts and their values are those of ``python_raw``, with ``language`` besides.
+The facts and their values are those of ``python.raw``, with ``language`` besides.
 
 Traps: SET NX is a lock only where a name around it says so, or where the same function or class
 deletes the key again.

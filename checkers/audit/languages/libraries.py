@@ -4,7 +4,7 @@
     defer mutex.Unlock()                    release, in_finally
     @SchedulerLock(name = "a", ...)         lock and grant of the method below it
 
-The facts and their values are those of ``python_locks``, with ``language`` besides.  ``around`` is
+The facts and their values are those of ``python.locks``, with ``language`` besides.  ``around`` is
 the node of a section where that is not the function of its grant.
 
 Traps: a file that does not import a library has no facts about it, but for names that only one

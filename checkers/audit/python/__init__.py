@@ -14,11 +14,11 @@ from checkers.audit.python.clocks import clock_facts
 from checkers.audit.python.constants import setting_facts
 from checkers.audit.python.entering import entering_facts
 from checkers.audit.python.keys import key_facts
+from checkers.audit.python.names import Module
 from checkers.audit.python.recovery import recovery_facts
 from checkers.audit.python.retries import retry_facts
 from checkers.audit.python.scene import Scene
 from checkers.audit.python.sections import section_facts
-from checkers.audit.python_names import Module
 
 
 def around(module: Module, known: Sequence[Fact]) -> list[Fact]:

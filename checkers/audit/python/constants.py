@@ -16,7 +16,7 @@ from typing import Any
 
 from checkers.audit.formats.plain import duration_of
 from checkers.audit.model import Fact, Place
-from checkers.audit.python_names import Module
+from checkers.audit.python.names import Module
 
 _ABOUT = re.compile(
     r"lock|lease|leader|ttl|expir|timeout|renew|retry|heartbeat|interval|period|workers|process"

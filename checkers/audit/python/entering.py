@@ -16,9 +16,9 @@ from typing import Any
 
 from checkers.audit.knowledge import LIBRARIES
 from checkers.audit.model import Fact
+from checkers.audit.python.locks import maker_of
+from checkers.audit.python.names import Module
 from checkers.audit.python.scene import Scene, calls, leads_away, leaves
-from checkers.audit.python_locks import maker_of
-from checkers.audit.python_names import Module
 
 _BROAD = re.compile(
     r"(?:^|\.)(?:Exception|BaseException|RedisError|ConnectionError|TimeoutError|KazooException"

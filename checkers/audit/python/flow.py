@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterable
 
 from checkers.audit.model import Place
-from checkers.audit.python_names import Function, Module
+from checkers.audit.python.names import Function, Module
 
 _JUDGES = (
     ast.If, ast.While, ast.IfExp, ast.Assert, ast.Compare, ast.BoolOp, ast.Match, ast.UnaryOp,

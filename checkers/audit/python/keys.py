@@ -14,9 +14,9 @@ import ast
 import re
 
 from checkers.audit.model import Fact
+from checkers.audit.python.flow import loop_of
+from checkers.audit.python.locks import argument, maker_of
 from checkers.audit.python.scene import Scene, calls, last
-from checkers.audit.python_flow import loop_of
-from checkers.audit.python_locks import argument, maker_of
 
 _DATA = {
     "hset", "hgetall", "hget", "lpush", "rpush", "lrange", "sadd", "smembers", "zadd", "incr",

@@ -23,7 +23,7 @@ from typing import Any
 
 from checkers.audit.knowledge import BY_METHOD, CLIENTS, LIBRARIES, MAKERS, Library
 from checkers.audit.model import Fact
-from checkers.audit.python_flow import (
+from checkers.audit.python.flow import (
     calls_in,
     handlers_of,
     in_finally,
@@ -34,7 +34,7 @@ from checkers.audit.python_flow import (
     use_of,
     work_between,
 )
-from checkers.audit.python_names import Module
+from checkers.audit.python.names import Module
 
 _SHAPES = {  # arguments that only one library's method of that name has
     "lock": ({"blocking_timeout", "thread_local", "timeout", "lock_class"}, "redis-py"),

@@ -4,7 +4,7 @@
     r.delete(f"lock:{name}")                           ->  release, guard ""
     cur.execute("SELECT pg_advisory_unlock(%s)", k)    ->  release, library "advisory lock"
 
-Values beyond those of ``python_locks``: token ("fresh", "constant", "reusable", "shared" or
+Values beyond those of ``python.locks``: token ("fresh", "constant", "reusable", "shared" or
 "unknown") with token_word; expire_line, where the lease is set by a second command; root (where the
 connection was taken, a line) and pooled; write: fenced, what.
 
@@ -22,9 +22,9 @@ from typing import Any
 from checkers.audit.knowledge import FRESH, MS, POOLS, REUSABLE, S
 from checkers.audit.lockish import says_lock
 from checkers.audit.model import Fact
-from checkers.audit.python_flow import calls_in, in_finally, place, use_of, work_between
-from checkers.audit.python_locks import argument, calls_in_node, every, returned
-from checkers.audit.python_names import Module
+from checkers.audit.python.flow import calls_in, in_finally, place, use_of, work_between
+from checkers.audit.python.locks import argument, calls_in_node, every, returned
+from checkers.audit.python.names import Module
 
 _GUARDED = re.compile(r"redis\.call\s*\(\s*['\"]get['\"].*redis\.call", re.I | re.S)
 _TAKES = re.compile(r"pg_(try_)?advisory_(xact_)?lock(_shared)?\s*\(\s*([^)]*)", re.I)

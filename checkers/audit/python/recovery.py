@@ -13,9 +13,9 @@ import ast
 import re
 
 from checkers.audit.model import Fact
+from checkers.audit.python.flow import loop_of
+from checkers.audit.python.locks import maker_of
 from checkers.audit.python.scene import Scene, calls, last
-from checkers.audit.python_flow import loop_of
-from checkers.audit.python_locks import maker_of
 
 _STARTUP = re.compile(
     r"^(?:main|init\w*|start\w*|setup\w*|boot\w*|ready|__init__|on_start\w*|run_server|create_app"

@@ -14,9 +14,9 @@ import re
 from typing import Any
 
 from checkers.audit.model import Fact
+from checkers.audit.python.flow import loop_of
+from checkers.audit.python.locks import argument
 from checkers.audit.python.scene import Scene, calls, last
-from checkers.audit.python_flow import loop_of
-from checkers.audit.python_locks import argument
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "gevent.sleep", "trio.sleep", "anyio.sleep")
 _BLOCKING = ("blpop", "brpop", "bzpopmin", "get_message", "listen", "select", "poll", "join")

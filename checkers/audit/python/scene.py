@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from checkers.audit.model import Fact, Place
-from checkers.audit.python_flow import calls_in, place
-from checkers.audit.python_names import Function, Module
+from checkers.audit.python.flow import calls_in, place
+from checkers.audit.python.names import Function, Module
 
 
 class Scene:

@@ -17,9 +17,9 @@ import ast
 import re
 
 from checkers.audit.model import Fact
+from checkers.audit.python.flow import calls_in, only_notes
+from checkers.audit.python.raw import token_of
 from checkers.audit.python.scene import Scene, calls, last, leaves
-from checkers.audit.python_flow import calls_in, only_notes
-from checkers.audit.python_raw import token_of
 
 _RENEWS = re.compile(r"renew|extend|heartbeat|keep_?alive|watchdog|refresh", re.I)
 _JOINS = {"join", "result", "wait", "gather", "communicate", "as_completed", "shutdown", "get"}
