@@ -2,7 +2,8 @@
 
 Facts: takeover: what ("pid", "age"); flush (locks are swept away when a program starts): what;
 stale (a state that was read before the lock is written under it): key; cancelled (an acquire that a
-time limit cancels); quorum_left (locks of several servers, not given back where too few agreed).
+time limit cancels); quorum_left (locks of several servers, not given back where too few agreed);
+signal (a waiter for a lock that listens for a word and looks by no timer): word.
 
 Traps: an acquire by several servers that fails and deletes on all of them is right.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ast
 import re
 
+from checkers.audit.lockish import says_lock
 from checkers.audit.model import Fact
 from checkers.audit.python.flow import loop_of
 from checkers.audit.python.locks import maker_of
@@ -23,6 +25,8 @@ _STARTUP = re.compile(
 )
 _READS = {"get", "exists", "hget", "first", "fetchone", "scalar", "filter"}
 _SETS = {"set", "setex", "hset", "put", "add", "save", "create"}
+# Redis commands that wait for an element, with the place of their time limit.
+_WAITS = {"blpop": 1, "brpop": 1, "bzpopmin": 1, "bzpopmax": 1, "brpoplpush": 2, "blmove": 2}
 _TOOLS = ("delete", "unlink", "remove", "rmtree", "unlink_missing")
 
 
@@ -41,6 +45,10 @@ def recovery_facts(scene: Scene) -> list[Fact]:
     for grant, node in scene.grants():
         found += _stale(scene, grant, node)
         found += _quorum(scene, grant, node)
+    for word, place in _WAITS.items():
+        for call in scene.module.calls.get(word, []):
+            if _waits_for_ever(scene, call, place) and _for_a_lock(scene, call):
+                found.append(scene.fact("signal", call, word=word))
     for call in scene.module.calls.get("wait_for", []):
         if scene.module.dotted(call.func) == "asyncio.wait_for" and call.args:
             inner = call.args[0]
@@ -49,6 +57,29 @@ def recovery_facts(scene: Scene) -> list[Fact]:
                 if inner.func.attr == "acquire" and maker is not None and library is not None:
                     found.append(scene.fact("cancelled", call, library=library.name))
     return found
+
+
+def _waits_for_ever(scene: Scene, call: ast.Call, place: int) -> bool:
+    """Whether its time limit is 0, None or not given; what cannot be followed is no finding."""
+    given = next((word.value for word in call.keywords if word.arg == "timeout"), None)
+    if given is None and any(word.arg is None for word in call.keywords):
+        return False
+    if given is None and len(call.args) > place:
+        given = call.args[place]
+    if given is None:
+        return isinstance(call.func, ast.Attribute) and bool(call.args)
+    value = scene.module.resolve(given)
+    return isinstance(value, ast.Constant) and value.value in (0, None)
+
+
+def _for_a_lock(scene: Scene, call: ast.Call) -> bool:
+    """Whether it waits for a lock, by its key or by what it stands in."""
+    key = call.args[0]
+    names = [ast.unparse(key), ast.unparse(scene.module.resolve(key))]
+    for parent in scene.module.above(call):
+        if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.append(parent.name)
+    return any(says_lock(name) for name in names)
 
 
 def _takeover(scene: Scene, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Fact]:

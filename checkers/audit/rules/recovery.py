@@ -120,3 +120,28 @@ DEAD_BRANCH = Rule(
     },
     check=_dead,
 )
+
+
+def _signal(facts: Facts) -> Iterator[Hit]:
+    for fact in facts.of("signal"):
+        yield Hit(
+            fact,
+            f"{fact.get('word')} waits for the word that the lock is free, without a limit: nobody "
+            "says it if the holder dies",
+        )
+
+
+UNTIMED_SIGNAL = Rule(
+    id="A-REC-5",
+    kind="K20",
+    dimension=Dimension.RECOVERY,
+    severity=Severity.MEDIUM,
+    title="a waiter relies on a signal and never looks by itself",
+    interleaving=(
+        "A holds the lock; B waits for the word that A sends on release",
+        "A dies, or its word is lost with a connection or a fail-over",
+        "the lease ends, the lock is free, and B waits for ever",
+    ),
+    fixes={"": "give the wait a limit of at most the lease, and then look at the lock itself"},
+    check=_signal,
+)

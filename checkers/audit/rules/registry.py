@@ -52,6 +52,7 @@ RULES = Registry(
         "A-REC-2": "checkers.audit.rules.recovery:FLUSH_AT_START",
         "A-REC-3": "checkers.audit.rules.recovery:NOT_READ_AGAIN",
         "A-REC-4": "checkers.audit.rules.recovery:DEAD_BRANCH",
+        "A-REC-5": "checkers.audit.rules.recovery:UNTIMED_SIGNAL",
         "A-REL-1": "checkers.audit.rules.release:NO_FINALLY",
         "A-REL-2": "checkers.audit.rules.release:UNUSED_UNLOCK",
         "A-REL-3": "checkers.audit.rules.section:FORGOTTEN_FIRST",
