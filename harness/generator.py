@@ -165,8 +165,11 @@ class Section(msgspec.Struct, frozen=True, gc=False):
                 do = "read" if spec.read_first and not self.has_read else "write"
                 step = Step(worker, self.work_end_ns, do, resource, self.hold, token=self.token)
                 return step, self
-            step = Step(worker, now_ns, "release", self.key, self.hold)
-            return step, replace(self, stage="release")
+            # Without a resource to write to, the section lasts as long, too.
+            at_ns = now_ns if spec.writes else max(now_ns, self.work_end_ns)
+            return Step(worker, at_ns, "release", self.key, self.hold), replace(
+                self, stage="release"
+            )
         raise AssertionError(f"worker {self.worker} was asked for a step while in {self.stage}")
 
     def _beat(self, worker: int, now_ns: int) -> tuple[Step, Section]:

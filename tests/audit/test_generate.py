@@ -149,6 +149,7 @@ def test_the_scenario_of_each_rule_is_one(rule: str) -> None:
     ("rule", "broken", "sound"),
     [
         ("A-ID-1", "broken-release-without-check", "recipe-redis"),
+        ("A-ID-2", "broken-constant-token", "recipe-redis"),
         ("A-LEASE-1", "broken-no-ttl", "recipe-redis"),
         ("A-LEASE-7", "broken-renewal-recreates", "recipe-redis"),
         ("A-FENCE-2", "broken-token-reused", "recipe-redis-fenced"),

@@ -43,6 +43,14 @@ def test_a_section_acquires_works_writes_and_releases() -> None:
     assert steps[1].token == 7
 
 
+def test_without_a_resource_the_section_lasts_as_long() -> None:
+    spec = SectionSpec(
+        seed=1, keys=1, ttl_ms=1000, timeout_ms=500, hold_ns=(50, 50), idle_ns=(10, 10), writes=0
+    )
+    steps = walk(Section.of(spec, worker=0), [("ok", False)] * 3)
+    assert [(s.do, s.at_ns) for s in steps] == [("acquire", 10), ("release", 65), ("acquire", 80)]
+
+
 def test_a_refused_or_unknown_acquire_starts_a_new_section_with_a_fresh_hold() -> None:
     steps = walk(Section.of(SPEC, worker=0), [("fail", False), ("info", False), ("ok", False)])
     assert [(s.do, s.hold) for s in steps] == [
