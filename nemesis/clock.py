@@ -134,12 +134,21 @@ class ClockFault(MachineFault):
         each(self._mine(self._machines(world, targets)), put_right)
 
     def healed(self, world: World, targets: Sequence[str]) -> Evidence:
-        machines = self._machines(world, targets)
-        return prove(world, machines, self._right, limits.HEAL_TIMEOUT_MS)
+        def right(machine: Machine) -> Evidence:
+            return self._right(world, machine)
 
-    def _right(self, machine: Machine) -> Evidence:
+        machines = self._machines(world, targets)
+        return prove(world, machines, right, limits.HEAL_TIMEOUT_MS)
+
+    def _right(self, world: World, machine: Machine) -> Evidence:
+        """It says the true time, and the reading is good enough to tell that from the fault."""
         seen = skewable(machine).clock_reading()
-        right = abs(seen.offset_ns) <= seen.error_ns + LOOSE_NS
+        loose_ns = seen.error_ns + LOOSE_NS
+        right = abs(seen.offset_ns) <= loose_ns
+        if machine.name in self._set_ns:
+            offset_ns, rate_ppm = self._wanted()
+            since_ns = world.clock.now() - self._set_ns[machine.name][1]
+            right = right and abs(offset_ns + since_ns * rate_ppm // PPM) >= 3 * loose_ns
         lives = machine.status().state == "running"
         if self.acts_on == "node":
             lives = node_answers(machine).bit  # type: ignore[arg-type]  # acts_on says it is one

@@ -53,7 +53,7 @@ def test_the_wheel_serves_where_the_path_has_nothing(bare: Path) -> None:
 
 
 def test_nothing_found_names_both_ways_out(bare: Path) -> None:
-    with pytest.raises(RefusedError, match=r"pip install no_such_wheel.*apt-get install"):
+    with pytest.raises(RefusedError, match=r"pip install no-such-wheel.*apt-get install"):
         find_server(("no-such-server",), wheel="no_such_wheel")
 
 
