@@ -38,9 +38,7 @@ def run(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     command = f"--lockhavoc-command={sys.executable} -m harness.cli"
-    return pytester.runpytest_subprocess(
-        "-p", "harness.pytest_plugin", "--strict-markers", command, *words
-    )
+    return pytester.runpytest_subprocess("--strict-markers", command, *words)
 
 
 @pytest.fixture
@@ -103,7 +101,7 @@ def test_without_the_tool_it_says_how_to_name_it(
     pytester.makepyfile('def test_it(lock_backend): lock_backend("redis-single")')
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PATH", str(pytester.path))
-    result = pytester.runpytest_subprocess("-p", "harness.pytest_plugin")
+    result = pytester.runpytest_subprocess()
     result.stdout.fnmatch_lines(["*no lockhavoc on PATH*--lockhavoc-command*"])
 
 
