@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.pytest_plugin import _command
 from tests.live.command import require
 
 pytest_plugins = ["pytester"]
@@ -96,13 +97,13 @@ def test_what_is_asked_wrongly_fails_with_the_reason(
 
 
 def test_without_the_tool_it_says_how_to_name_it(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makepyfile('def test_it(lock_backend): lock_backend("redis-single")')
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PATH", str(pytester.path))
-    result = pytester.runpytest_subprocess()
-    result.stdout.fnmatch_lines(["*no lockhavoc on PATH*--lockhavoc-command*"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match="no lockhavoc on PATH.*--lockhavoc-command"):
+        _command("")
+    assert _command("python -m harness.cli") == ["python", "-m", "harness.cli"]
 
 
 @pytest.mark.live
