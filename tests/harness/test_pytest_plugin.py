@@ -101,7 +101,7 @@ def test_without_the_tool_it_says_how_to_name_it(
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(pytest.fail.Exception, match="no lockhavoc on PATH.*--lockhavoc-command"):
+    with pytest.raises(pytest.fail.Exception, match=r"no lockhavoc on PATH.*--lockhavoc-command"):
         _command("")
     assert _command("python -m harness.cli") == ["python", "-m", "harness.cli"]
 
