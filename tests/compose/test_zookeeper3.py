@@ -59,7 +59,8 @@ def check_sessions(cluster: Cluster) -> None:
     host, port = node.host, node.port
     with Session.open(host, port, timeout_ms=5000) as session:
         identity = session.identity
-        assert FAMILY.has_session(host, port, hex(identity))
+        # What the list shows may be a moment old.
+        assert wait_until(lambda: FAMILY.has_session(host, port, hex(identity)), timeout_s=5)
         FAMILY.end_session(host, port, hex(identity))
         assert wait_until(lambda: not FAMILY.has_session(host, port, hex(identity)), timeout_s=5)
         with Session.open(host, port, timeout_ms=5000, identity=identity) as gone:
