@@ -20,6 +20,7 @@ import click
 from harness.core.errors import EXIT_HARNESS, EXIT_INTERRUPTED, EXIT_USAGE, LockhavocError
 from harness.library_options import Chosen, library_options
 from harness.retry_command import retry
+from harness.run_options import runtime_option, store_option
 
 VERSION = "0.1.0"
 SCHEMAS = [
@@ -74,24 +75,10 @@ def cli() -> None:
 @cli.command("run")
 @click.argument("scenarios", nargs=-1, required=True, type=click.Path(path_type=Path))
 @library_options
-@click.option(
-    "--runtime",
-    type=click.Choice(["auto", "docker", "process", "sim"]),
-    default="auto",
-    show_default=True,
-    help="Where the servers run; auto takes docker if an Engine answers, else process.",
-)
+@runtime_option
 @click.option("--seed", type=click.IntRange(0), help="Repeats the choices of an earlier run.")
 @click.option("--repeat", type=click.IntRange(1, 10_000), default=1, help="Runs, with seeds +1.")
-@click.option(
-    "--store",
-    "store_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("store"),
-    envvar="LOCKHAVOC_STORE",
-    show_default=True,
-    help="Where runs are kept.",
-)
+@store_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @click.option(

@@ -34,7 +34,7 @@ ALLOWED = {
         "harness/audit_command.py", "harness/audit_case.py", "harness/worker_command.py",
         "harness/backend_command.py",
         "harness/audit_live.py", "harness/audit_generate.py", "harness/verify/",
-        "harness/library_options.py",
+        "harness/library_options.py", "harness/run_options.py",
         "checkers/fuzz.py",
     ),
     "rich": ("harness/report/text.py", "harness/report/live.py", "harness/judge_file.py"),

@@ -14,6 +14,7 @@ import msgspec
 
 from harness import store
 from harness.library_options import Chosen, library_options
+from harness.run_options import runtime_option, store_option
 from harness.verify import page, toml
 from harness.verify.cells import blank, scenario_data
 from harness.verify.compare import Comparison, compare
@@ -29,13 +30,7 @@ FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
 @library_options
 @click.option("--only", multiple=True, metavar="SITUATION", help="Only this one; may be repeated.")
 @click.option("--backend", "backends", multiple=True, help="Only this one; may be repeated.")
-@click.option(
-    "--runtime",
-    type=click.Choice(["auto", "docker", "process", "sim"]),
-    default="auto",
-    show_default=True,
-    help="Where the servers run, as for `lockhavoc run`.",
-)
+@runtime_option
 @click.option("--quick", is_flag=True, help="Only the situations that tell most.")
 @click.option("--seed", type=click.IntRange(0), help="Repeats the choices of an earlier run.")
 @click.option(
@@ -48,15 +43,7 @@ FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
 @click.option("--print", "print_only", is_flag=True, help="Prints the scenarios, runs nothing.")
 @click.option("--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Writes a page.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Writes JUnit XML.")
-@click.option(
-    "--store",
-    "store_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("store"),
-    envvar="LOCKHAVOC_STORE",
-    show_default=True,
-    help="Where runs are kept.",
-)
+@store_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def verify_command(

@@ -14,6 +14,7 @@ import msgspec
 from harness import store
 from harness.core.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, EXIT_VIOLATION, UserError
 from harness.registries import LIBRARIES
+from harness.run_options import store_option
 from harness.verify.document import Document
 from harness.verify.matrix import planned, verify
 from harness.verify.survey import (
@@ -53,15 +54,7 @@ from harness.verify.survey import (
     default=Path("docs/survey.md"),
     show_default=True,
 )
-@click.option(
-    "--store",
-    "store_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("store"),
-    envvar="LOCKHAVOC_STORE",
-    show_default=True,
-    help="Where runs are kept.",
-)
+@store_option
 @click.option("--json", "as_json", is_flag=True, help="The data on stdout, as one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 def survey_command(
