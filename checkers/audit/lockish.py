@@ -15,6 +15,12 @@ _LOCKISH = re.compile(
     r"|(?<![A-Za-z])(d?lock|mutex|lease|leader|lck|semaphore|D?LOCK|MUTEX|LEASE|LEADER)"
 )
 _NOT_LOCKISH = re.compile(r"b?lock(ed)?_?(list|out|chain)|unblock|block", re.I)
+_ONCE = re.compile(r"idempoten|dedup|duplicate|already_?(?:done|seen)", re.I)
+
+
+def says_once(text: str) -> bool:
+    """Whether a text names a mark that something was done: kept on purpose, and nobody's to own."""
+    return bool(_ONCE.search(text))
 
 
 def says_lock(text: str) -> bool:

@@ -79,3 +79,31 @@ def test_every_rule_has_a_sample() -> None:
     # A-CFG-3 and A-ID-8 need two files: test_across_files.py shows it; runs are in test_live.py.
     rest = {name for name in RULES.names() if not name.startswith("A-RUN-")} - shown
     assert rest == {"A-CFG-3", "A-ID-8"}
+
+
+def test_registered_scripts_and_an_unlock_of_all_are_no_faulty_releases(tmp_path: Path) -> None:
+    """Both were false alarms, on sherlock and on pals."""
+    path = tmp_path / "locks.py"
+    path.write_text(REGISTERED)
+    assert found(judged(path)) == set()
+
+
+REGISTERED = '''
+import redis
+
+RELEASE = """
+if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
+return 0
+"""
+
+
+class OwnedLock:
+    def __init__(self, client: redis.Redis) -> None:
+        self.client = client
+        self.owner = None
+        self.release_script = client.register_script(RELEASE)
+
+
+def recycle(cursor) -> None:
+    cursor.execute("SELECT pg_advisory_unlock_all()")  # gives void: nothing to read
+'''

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from checkers.audit.knowledge import FRESH, MS, POOLS, REUSABLE, S
-from checkers.audit.lockish import says_lock
+from checkers.audit.lockish import says_lock, says_once
 from checkers.audit.model import Fact
 from checkers.audit.python.flow import calls_in, in_finally, place, use_of, work_between
 from checkers.audit.python.locks import argument, calls_in_node, every, returned
@@ -94,7 +94,10 @@ class _Redis:
         # A context manager frees in its other method; what is freed there is left by __exit__.
         owner = self.module.class_of(call)
         elsewhere = owner is not None and bool(self._frees(calls_in_node(owner), key))
-        if not frees and not elsewhere and not self._says_lock(call, key):
+        words_about = self._words_about(call, key)
+        if any(map(says_once, words_about)) and not any(map(says_lock, words_about)):
+            return []
+        if not frees and not elsewhere and not any(map(says_lock, words_about)):
             return []
         token = call.args[1] if len(call.args) > 1 else None
         if isinstance(token, ast.Name) and returned(function, token.id):
@@ -127,12 +130,11 @@ class _Redis:
             and any(self.key(a) == key for a in c.args)
         ]
 
-    def _says_lock(self, call: ast.Call, key: str) -> bool:
+    def _words_about(self, call: ast.Call, key: str) -> list[str]:
         owner = self.module.class_of(call)
         function = self.module.function_of(call)
         words = [key, ast.unparse(call.args[0])]
-        words += [getattr(owner, "name", ""), getattr(function, "name", "")]
-        return any(says_lock(word) for word in words)
+        return [*words, getattr(owner, "name", ""), getattr(function, "name", "")]
 
     def _lease(
         self, call: ast.Call, words: dict[str, ast.expr], around: list[ast.Call], key: str
@@ -269,7 +271,7 @@ def _sql(module: Module, call: ast.Call) -> list[Fact]:
     where, scope = place(module, call), module.scope_name(call)
     if frees:
         values |= {"guard": "the session that took it", "in_finally": in_finally(module, call)}
-        values["boolean"] = True
+        values["boolean"] = not (frees[1] or "").lower().startswith("_all")  # that gives void
         return [Fact("release", where, values, scope)]
     assert takes is not None
     transaction = bool(takes[2])

@@ -212,8 +212,8 @@ def _acts(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def _cleared(scene: Scene, fact: Fact, node: ast.expr) -> list[Fact]:
     function = scene.module.function_of(node)
-    if function is None:
-        return []
+    if function is None or getattr(function, "name", "") == "__init__":
+        return []  # a constructor holds nothing yet, and only registers its scripts
     for statement in leaves(function):
         if not isinstance(statement, ast.Assign) or statement.lineno >= node.lineno:
             continue
