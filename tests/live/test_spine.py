@@ -69,10 +69,16 @@ def test_a_stored_run_is_judged_again_with_the_same_verdict(tmp_path: Path) -> N
 @pytest.mark.live
 @pytest.mark.parametrize("name", sorted(CANARIES))
 def test_each_canary_is_caught_live(name: str, tmp_path: Path) -> None:
+    """In one of three runs: on a real server it is chance whether the moment that hurts comes."""
     require("process")
     scenario = canary_scenario(name, backend="redis-single", time_ms=8000)
-    report = run_once(scenario, 1, tmp_path, runtime="process")
-    assert report.exit_code == 0, f"{report.verdict}: {report.says}"
+    said = []
+    for seed in (1, 2, 3):
+        report = run_once(scenario, seed, tmp_path, runtime="process")
+        if report.exit_code == 0:
+            return
+        said.append(f"{report.verdict}: {report.says}")
+    pytest.fail("; ".join(said))
 
 
 @pytest.mark.live
