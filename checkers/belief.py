@@ -25,6 +25,7 @@ import msgspec
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.belief import Pause, Window
 from checkers.monitors.span import NS_PER_MS, Span, at_key, ms
+from checkers.outcome import result, unapplied
 from checkers.view import View
 from harness.core.history import History
 from harness.core.limits import ANOMALIES_MAX
@@ -58,28 +59,19 @@ class Belief:
         stats = figures(found, bound_ms)
         stats["signals"] = sum(len(signals) for signals in view.lost.values())
         if not found:
-            return Result(
-                checker=self.name,
-                valid=Valid.UNKNOWN,
-                says="no holder is known to have lost its lock while it believed in it",
-                stats={**stats, "applies": False},
-            )
+            says = "no holder is known to have lost its lock while it believed in it"
+            return unapplied(self, says, stats)
         worst = found[0]
         says = (
             f"{len(found)} times a holder believed in a lock that was gone, at most for "
             f"{ms(max(loss.lag_ns for loss in found))} ({ms(worst.awake_ns)} of them awake)"
         )
         if bound_ms is None:
-            stats["applies"] = False
-            return Result(checker=self.name, valid=Valid.UNKNOWN, says=says, stats=stats)
+            return unapplied(self, says, stats)
         late = [loss for loss in found if loss.awake_ns > bound_ms * NS_PER_MS]
-        return Result(
-            checker=self.name,
-            valid=Valid.FALSE if late else Valid.TRUE,
-            says=says,
-            anomalies=[_anomaly(loss, bound_ms) for loss in late[:ANOMALIES_MAX]],
-            stats=stats,
-        )
+        valid = Valid.FALSE if late else Valid.TRUE
+        anomalies = [_anomaly(loss, bound_ms) for loss in late[:ANOMALIES_MAX]]
+        return result(self, valid, says, stats, anomalies)
 
 
 def losses(view: View) -> Iterator[Loss]:

@@ -17,9 +17,9 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.span import INF, Span, ms
+from checkers.outcome import result, unapplied, with_count
 from checkers.view import View
 from harness.core.history import History
-from harness.core.limits import ANOMALIES_MAX
 from harness.core.protocols import CheckContext
 from harness.core.result import Anomaly, Result, Valid
 
@@ -60,31 +60,14 @@ class Deadlock:
             "waits_while_holding": several,
         }
         if not several:
-            return self._result(
-                Valid.UNKNOWN,
-                "nobody ever asked for a lock while it held another",
-                {**stats, "applies": False},
-            )
+            return unapplied(self, "nobody ever asked for a lock while it held another", stats)
         longest = max((cycle.end - cycle.start for cycle in found), default=0)
         stats |= {"cycles": len(found), "longest_ms": longest / 1_000_000}
         if not found:
             says = f"{several} times a client asked for a lock while it held another, never in a "
-            return self._result(Valid.TRUE, says + "circle", stats)
-        anomalies = [_anomaly(cycle) for cycle in found[:ANOMALIES_MAX]]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return self._result(Valid.FALSE, anomalies[0].says + more, stats, anomalies)
-
-    def _result(
-        self, valid: Valid, says: str, stats: dict[str, Any], anomalies: list[Anomaly] | None = None
-    ) -> Result:
-        return Result(
-            checker=self.name,
-            valid=valid,
-            says=says,
-            anomalies=anomalies or [],
-            stats=stats,
-            safety=self.safety,
-        )
+            return result(self, Valid.TRUE, says + "circle", stats)
+        anomalies = [_anomaly(cycle) for cycle in found]
+        return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
 
 
 def holds_of(key: str | None, spans: list[Span], view: View) -> list[Hold]:

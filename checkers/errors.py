@@ -23,9 +23,9 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.span import Span, at_key, ms
+from checkers.outcome import result, unapplied, with_count
 from checkers.view import View
 from harness.core.history import History
-from harness.core.limits import ANOMALIES_MAX
 from harness.core.protocols import CheckContext
 from harness.core.result import Anomaly, Result, Side, Valid
 
@@ -74,26 +74,16 @@ class Errors:
             "violations": len(anomalies),
         }
         if not judged:
-            return Result(
-                checker=self.name,
-                valid=Valid.UNKNOWN,
-                says="no operation began and ended while its client was cut off from every server",
-                stats={**stats, "applies": False},
-                safety=self.safety,
-            )
+            says = "no operation began and ended while its client was cut off from every server"
+            return unapplied(self, says, stats)
         anomalies.sort(key=lambda anomaly: anomaly.ops[-1])
-        more = f" (and {len(anomalies) - 1} more)" if len(anomalies) > 1 else ""
-        return Result(
-            checker=self.name,
-            valid=Valid.FALSE if anomalies else Valid.TRUE,
-            says=anomalies[0].says + more
-            if anomalies
-            else f"{judged} operations of clients that were cut off, none with an answer that only "
-            "a server can give",
-            anomalies=anomalies[:ANOMALIES_MAX],
-            stats=stats,
-            safety=self.safety,
+        if anomalies:
+            return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
+        says = (
+            f"{judged} operations of clients that were cut off, none with an answer that only "
+            "a server can give"
         )
+        return result(self, Valid.TRUE, says, stats)
 
 
 def _cuts(worker: int, context: CheckContext) -> Iterator[Cut]:

@@ -22,9 +22,9 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.span import Span, at_key, ms
+from checkers.outcome import result, unapplied, with_count
 from checkers.view import View
 from harness.core.history import History
-from harness.core.limits import ANOMALIES_MAX
 from harness.core.protocols import CheckContext
 from harness.core.result import Anomaly, Result, Side, Valid
 
@@ -55,34 +55,27 @@ class Honesty:
             if span.f in (RELEASE, RENEW) and span.ok and span.hold is not None
         ]
         if shared or not answers:
-            return Result(
-                checker=self.name,
-                valid=Valid.UNKNOWN,
-                says="several may hold this lock at once"
-                if shared
-                else "no release and no renewal of a known hold was answered ok",
-                stats={"applies": False},
-            )
+            says = "no release and no renewal of a known hold was answered ok"
+            if shared:
+                says = "several may hold this lock at once"
+            return unapplied(self, says, {})
         anomalies: list[Anomaly] = []
         for spans in view.locks.values():
             anomalies += _judge(spans)
         anomalies.sort(key=lambda anomaly: max(anomaly.ops))
-        more = f" (and {len(anomalies) - 1} more)" if len(anomalies) > 1 else ""
-        return Result(
-            checker=self.name,
-            valid=Valid.FALSE if anomalies else Valid.TRUE,
-            says=anomalies[0].says + more
-            if anomalies
-            else f"{len(answers)} releases and renewals were answered ok, none against another's "
-            "sure hold",
-            anomalies=anomalies[:ANOMALIES_MAX],
-            stats={
-                "exact": True,
-                "why": "sure holds are read off the history",
-                "answers": len(answers),
-                "violations": len(anomalies),
-            },
+        stats = {
+            "exact": True,
+            "why": "sure holds are read off the history",
+            "answers": len(answers),
+            "violations": len(anomalies),
+        }
+        if anomalies:
+            return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
+        says = (
+            f"{len(answers)} releases and renewals were answered ok, none against another's "
+            "sure hold"
         )
+        return result(self, Valid.TRUE, says, stats)
 
 
 def _judge(spans: list[Span]) -> list[Anomaly]:

@@ -26,9 +26,9 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, BUSY, NOT_HELD, RELEASE, RENEW
 from checkers.monitors.span import INF, NS_PER_MS, Span, at_key, ms
+from checkers.outcome import result, unapplied, with_count
 from checkers.view import View
 from harness.core.history import History
-from harness.core.limits import ANOMALIES_MAX
 from harness.core.protocols import CheckContext
 from harness.core.result import Anomaly, Result, Valid
 
@@ -50,7 +50,7 @@ class Orphans:
             says = "several may hold this lock at once"
             if wrong_clock is not None:
                 says = f"{wrong_clock.kind} makes leases of any length"
-            return self._unknown(says, {})
+            return unapplied(self, says, {})
         anomalies: list[Anomaly] = []
         left = refused = 0
         for key, spans in view.locks.items():
@@ -70,30 +70,11 @@ class Orphans:
         }
         if anomalies:
             anomalies.sort(key=lambda anomaly: anomaly.ops[-1])
-            more = f" (and {len(anomalies) - 1} more)" if len(anomalies) > 1 else ""
-            return Result(
-                checker=self.name,
-                valid=Valid.FALSE,
-                says=anomalies[0].says + more,
-                anomalies=anomalies[:ANOMALIES_MAX],
-                stats=stats,
-                safety=self.safety,
-            )
+            return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
         if not left:
-            return self._unknown("nothing was left behind that could block anybody", stats)
+            return unapplied(self, "nothing was left behind that could block anybody", stats)
         says = f"{left} holds or attempts without an end; nobody was refused because of one"
-        return Result(
-            checker=self.name, valid=Valid.TRUE, says=says, stats=stats, safety=self.safety
-        )
-
-    def _unknown(self, says: str, stats: dict[str, Any]) -> Result:
-        return Result(
-            checker=self.name,
-            valid=Valid.UNKNOWN,
-            says=says,
-            stats={**stats, "applies": False},
-            safety=self.safety,
-        )
+        return result(self, Valid.TRUE, says, stats)
 
 
 class Stay(msgspec.Struct, gc=False, frozen=True):

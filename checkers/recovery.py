@@ -22,9 +22,9 @@ import msgspec
 from checkers.models.base import ACQUIRE, RENEW
 from checkers.monitors.belief import Window
 from checkers.monitors.span import INF, NS_PER_MS, Span, at_key, ms
+from checkers.outcome import result, unapplied
 from checkers.view import WORKER_KILL, View
 from harness.core.history import History
-from harness.core.limits import ANOMALIES_MAX
 from harness.core.protocols import CheckContext, FaultWindow
 from harness.core.result import Anomaly, Result, Valid
 
@@ -63,7 +63,7 @@ class Recovery:
             says = "no holder died, so no take-over is judged"
             if took is not None:
                 says += f"; after a fault on a holder the next grant came within {took:.0f} ms"
-            return self._result(Valid.UNKNOWN, says, {**stats, "applies": False})
+            return unapplied(self, says, stats)
         bound_ns = context.recovery_ms_max * NS_PER_MS
         late = [(one, _free_ns(one, view)) for one in deaths]
         anomalies = [
@@ -73,27 +73,15 @@ class Recovery:
         ]
         judged = [one for one in deaths if one.asked and one.next is not None]
         if anomalies:
-            return self._result(Valid.FALSE, anomalies[0].says, stats, anomalies[:ANOMALIES_MAX])
+            return result(self, Valid.FALSE, anomalies[0].says, stats, anomalies)
         if not judged:
             says = "a holder died, but nobody asked for its lock long enough to tell"
-            return self._result(Valid.UNKNOWN, says, {**stats, "applies": False})
+            return unapplied(self, says, stats)
         says = (
             f"{len(judged)} locks of dead holders, the slowest granted again "
             f"{stats['takeover_ms']:.0f} ms after the death"
         )
-        return self._result(Valid.TRUE, says, stats)
-
-    def _result(
-        self, valid: Valid, says: str, stats: dict[str, Any], anomalies: list[Anomaly] | None = None
-    ) -> Result:
-        return Result(
-            checker=self.name,
-            valid=valid,
-            says=says,
-            anomalies=anomalies or [],
-            stats=stats,
-            safety=self.safety,
-        )
+        return result(self, Valid.TRUE, says, stats)
 
 
 def takeovers(view: View) -> Iterator[Takeover]:

