@@ -22,8 +22,10 @@ def chromium() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ends with its file: while it lives, Playwright's own event loop counts as running in this
+    thread, and `asyncio.run` of a later test would be refused."""
     path = chromium()
     if path is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} on PATH; apt install chromium")
