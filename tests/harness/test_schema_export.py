@@ -16,6 +16,7 @@ from checkers.audit import as_json, audit
 from harness.core.errors import UserError
 from harness.core.history import Header, Op
 from harness.report.document import document
+from harness.scenario import json_schema
 from harness.schema_export import DIALECT, NAMES, schema
 from tests.harness.reports import full
 
