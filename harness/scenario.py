@@ -55,8 +55,9 @@ def _span(value: object) -> object:
     raise ValueError("should be a whole number of ms, or a range [lowest, highest]")
 
 
+_Ms = Annotated[int, Field(ge=0)]
 SpanMs = Annotated[
-    tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], BeforeValidator(_span)
+    tuple[_Ms, _Ms], BeforeValidator(_span, json_schema_input_type=_Ms | tuple[_Ms, _Ms])
 ]
 
 
