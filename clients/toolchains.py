@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from clients.libraries import Library
+from harness.core import jars
 from harness.core.errors import HarnessError, RefusedError
 
 Progress = Callable[[str], None]
@@ -33,7 +34,6 @@ READY = ".ready"
 PROGRAM = "worker"
 NEEDS = {"go": ("go",), "java": ("java", "javac", "mvn")}
 GET = "install Go 1.26 or later, or Java 17 with Maven, from your distribution or their makers"
-COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
 def missing(library: Library) -> str | None:
@@ -122,27 +122,11 @@ def _build_go(library: Library, place: Path) -> None:
 
 
 def _build_java(library: Library, place: Path) -> None:
-    root, jars, classes = library.requirements.parent, place / "jars", place / "classes"
-    _run(
-        ["mvn", "-q", "-B", "-f", str(root / "pom.xml"), COPY,
-         f"-DoutputDirectory={jars}", "-DincludeScope=runtime",
-         f"-DprojectBuildDirectory={place}"],
-        place, {},
-    )  # fmt: skip
-    wanted = {}
-    for line in library.requirements.read_text().splitlines():
-        digest, name = line.split()
-        wanted[name] = digest
-    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.glob("*.jar")}
-    if found != wanted:
-        wrong = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
-        raise HarnessError(
-            f"library {library.name!r}: jars are not those that {library.requirements.name} "
-            f"names: {', '.join(wrong)}"
-        )
+    root, classes = library.requirements.parent, place / "classes"
+    jars.fetch(root / "pom.xml", library.requirements, place / "jars", timeout_s=BUILD_TIMEOUT_S)
     sources = [str(path) for path in sorted((root / "src").glob("*.java"))]
     classes.mkdir()
-    _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), *sources], root, {})
+    _run(["javac", "-nowarn", "-cp", f"{place / 'jars'}/*", "-d", str(classes), *sources], root, {})
     script = place / PROGRAM
     flags = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m -XX:-UsePerfData"
     # The places are given by variables: no path is ever part of a command.

@@ -80,7 +80,9 @@ class ProcessRuntime:
         server does not come up."""
         spec: BackendSpec = BACKENDS.load(backend)
         settled = spec.settle(options, runtime=self.name)
-        binaries, toxiproxy = _local(spec).find(), find_toxiproxy()
+        local, toxiproxy = _local(spec), find_toxiproxy()
+        local.fetch()
+        binaries = local.find()
         cluster = ProcessCluster(spec, run_dir.resolve(), ledger, clock_shim=self.clock_shim)
         try:
             cluster.start_nodes(settled, binaries)

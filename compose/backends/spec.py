@@ -85,19 +85,26 @@ class LocalPlace(msgspec.Struct, frozen=True, kw_only=True):
     binaries: Mapping[str, Binary]
 
 
+def nothing_to_fetch() -> None:
+    """For servers that are here or are not."""
+
+
 class Local(msgspec.Struct, frozen=True, kw_only=True):
     """How a backend runs as local processes.
 
     find: its binaries by name, RefusedError with the fix if one is missing.
     program: (name of the node, place) -> LocalProgram.  ports: purposes besides "client".
-    says: what it needs, for the reference.  Between local servers there are no proxies, so faults
-    on links between nodes are refused there.
+    says: what it needs, for the reference.  by_wheel: do wheels of the extra ``process`` bring it?
+    fetch: gets what ``find`` names and is not here yet, once, before the first start.
+    Between local servers there are no proxies, so faults on links between nodes are refused there.
     """
 
     find: Callable[[], Mapping[str, Binary]]
     program: Callable[[str, LocalPlace], LocalProgram]
     says: str
     ports: tuple[str, ...] = ()
+    by_wheel: bool = True
+    fetch: Callable[[], None] = nothing_to_fetch
 
 
 def no_args(options: Mapping[str, str]) -> Sequence[str]:

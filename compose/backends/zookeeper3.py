@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option
+from compose.backends.zookeeper_local import ZOOKEEPER_LOCAL
 
 # Also in the Compose file; a unit test compares the two.
 _PORTS = {"zk1": (2181, 2881, 3881), "zk2": (2182, 2882, 3882), "zk3": (2183, 2883, 3883)}
@@ -37,7 +38,7 @@ ZOOKEEPER3 = BackendSpec(
     nodes=tuple(
         NodeSpec(name=name, port=ports[0], peer_ports=ports) for name, ports in _PORTS.items()
     ),
-    local_refused="it needs a Java and the jars of ZooKeeper, which no wheel brings; use docker",
+    local=ZOOKEEPER_LOCAL,
     compose_file="zookeeper3.yaml",
     image="zookeeper",
     releases=RELEASES,
@@ -46,7 +47,6 @@ ZOOKEEPER3 = BackendSpec(
         "tick_ms": Option(
             default="500",
             choices=("250", "500", "1000", "2000"),
-            runtimes=("docker",),
             says="ZooKeeper's unit of time in ms; the shortest session is two of it",
         ),
         "release": Option(

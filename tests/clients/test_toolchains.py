@@ -224,5 +224,5 @@ def test_jars_that_nobody_pinned_are_refused(
         (bin_ / name).write_text(f"#!/bin/sh\n{script}\n")
         (bin_ / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin")
-    with pytest.raises(HarnessError, match=r"jars are not those that jars.sha256 names: .*evil-1"):
+    with pytest.raises(HarnessError, match=r"not what jars.sha256 beside it lists: .*evil-1"):
         environments.ensure(JAVA_REDISSON)
