@@ -30,7 +30,7 @@ from checkers.audit.languages.sections import every, inside, place, section
 from checkers.audit.languages.sql import planned
 from checkers.audit.languages.tree import Node, Source
 from checkers.audit.languages.values import Names, class_of, scope_of
-from checkers.audit.lockish import says_lock
+from checkers.audit.lockish import is_lock, says_lock
 from checkers.audit.model import Fact
 
 COMMANDS, ADVISORY = "redis commands", "advisory lock"
@@ -92,7 +92,7 @@ class HandMade:
         function = function_of(call) or self.source.root
         own, owner = self._frees(key, function), class_of(call)
         elsewhere = owner is not None and bool(self._frees(key, owner))
-        if not own and not elsewhere and not self._says_lock(call, sent, key):
+        if not is_lock(self._words_about(call, sent, key), freed=bool(own) or elsewhere):
             return
         self.keys[key] = call
         values: dict[str, Any] = {**self._common("redis", COMMANDS), "key": key}
@@ -112,12 +112,11 @@ class HandMade:
         yield fact
         yield from inside(self.names, fact, call)
 
-    def _says_lock(self, call: Node, sent: Command, key: str) -> bool:
+    def _words_about(self, call: Node, sent: Command, key: str) -> list[str]:
         assert sent.key is not None
         owner, function = class_of(call), function_of(call)
-        words = [key, sent.key.words_of(), owner.name if owner else ""]
-        words.append(function.name if function else "")
-        return any(says_lock(word) for word in words)
+        words = [key, sent.key.words_of()]
+        return [*words, owner.name if owner else "", function.name if function else ""]
 
     def _lease(self, sent: Command, function: Node, key: str) -> dict[str, Any]:
         if sent.lease is not None:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from checkers.audit.knowledge import FRESH, MS, POOLS, REUSABLE, S
-from checkers.audit.lockish import says_lock, says_once
+from checkers.audit.lockish import is_lock
 from checkers.audit.model import Fact
 from checkers.audit.python.flow import calls_in, in_finally, place, use_of, work_between
 from checkers.audit.python.locks import argument, calls_in_node, every, returned
@@ -94,10 +94,7 @@ class _Redis:
         # A context manager frees in its other method; what is freed there is left by __exit__.
         owner = self.module.class_of(call)
         elsewhere = owner is not None and bool(self._frees(calls_in_node(owner), key))
-        words_about = self._words_about(call, key)
-        if any(map(says_once, words_about)) and not any(map(says_lock, words_about)):
-            return []
-        if not frees and not elsewhere and not any(map(says_lock, words_about)):
+        if not is_lock(self._words_about(call, key), freed=bool(frees) or elsewhere):
             return []
         token = call.args[1] if len(call.args) > 1 else None
         if isinstance(token, ast.Name) and returned(function, token.id):
