@@ -30,7 +30,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, KazooException, LockTimeout, NoNodeError
 from kazoo.protocol.states import KazooState
 
-from clients.worker.adapter import Grant, Lease, Refused, Unknown
+from clients.worker.adapter import Grant, Lease, Refused, Shares, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ class Held:
         self.lost: str | None = None  # its node when a session was lost: that node is gone
 
 
-class KazooLock:
+class KazooLock(Shares):
     """``LockClient`` over one KazooClient that is given every server."""
 
     library = "kazoo"
@@ -123,6 +123,10 @@ class KazooLock:
             self.client.start(timeout=self.options.connect_timeout_ms / 1000)
         except self.client.handler.timeout_exception as error:
             raise Refused(f"cannot connect: {error}") from error
+        self.make_objects(self.make_lock)
+
+    def make_lock(self, key: str, ttl_ms: int | None) -> Any:
+        return self.client.Lock(f"{ROOT}/{key}", self.name)
 
     def granted_by(self) -> list[str]:
         """The server that the session is with now; kazoo tells it nowhere but at its socket."""
@@ -135,7 +139,7 @@ class KazooLock:
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         """``ttl_ms`` means nothing to a lock of a session; see the option session_ms."""
-        held = Held(self.client.Lock(f"{ROOT}/{key}", self.name))
+        held = Held(self.objects.get(key) or self.make_lock(key, ttl_ms))
         with self._guard:
             self._held.append(held)
         try:
@@ -163,6 +167,10 @@ class KazooLock:
             return
         if self._breaks != breaks:
             raise Unknown("gave up, but its node may be queued still: the connection was lost")
+        if self.objects:
+            # Whether another user of the object holds it is what the object thinks, and it thinks
+            # so beyond the end of a session.
+            raise Refused("gave up waiting for the lock object or for the lock")
         raise Refused("busy")
 
     def _granted(self, held: Held) -> Grant:

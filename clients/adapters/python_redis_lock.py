@@ -9,6 +9,8 @@ Facts, read in 4.0.1:
 - A wait may not be longer than the lease without renewal (TimeoutTooLarge), and a BLPOP longer than
   the client's read time-out ends in that time-out: the adapter asks again in steps of ``WAIT_S``.
 - False means that the last SET was answered nil: an observation.
+- A Lock that is acquired again while the server says that it holds raises AlreadyAcquired, also in
+  another thread or after a fork: its id is made with the object.
 - Releasing and extending compare on the server; NotAcquired is its word.
 - The renewing thread ends with an exception when the lease is gone, and tells nobody.  It also
   ends, unseen, at its first network error.
@@ -23,16 +25,16 @@ from typing import TYPE_CHECKING, Any
 import redis_lock
 
 from clients.adapters import redis_one as one
-from clients.worker.adapter import Definite, Grant, Refused
+from clients.worker.adapter import Definite, Grant, Refused, Shares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 WAIT_S = 2  # below redis-py's read time-out of 5 s
 
 
-class PythonRedisLock(one.Blocking):
-    """One Lock object per acquire attempt."""
+class PythonRedisLock(one.Blocking, Shares):
+    """One Lock object per acquire attempt (or per key)."""
 
     library = "python-redis-lock"
     distributions = ("python-redis-lock", "redis")
@@ -40,6 +42,7 @@ class PythonRedisLock(one.Blocking):
         **one.OneRedis.ERRORS,
         redis_lock.NotAcquired: Definite("not-held"),
         redis_lock.TimeoutTooLarge: Definite(),
+        redis_lock.AlreadyAcquired: Definite("busy"),  # the server says that this object holds it
     }
 
     def __init__(self, renewing: str = "no") -> None:
@@ -47,9 +50,17 @@ class PythonRedisLock(one.Blocking):
         if self._renewing:
             self.library = "python-redis-lock-renewing"
 
+    def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
+        super().open(nodes, options)
+        self.make_objects(self.make_lock)
+
+    def make_lock(self, key: str, ttl_ms: int | None) -> Any:
+        seconds = one.whole_seconds(ttl_ms)
+        return redis_lock.Lock(self.client, key, expire=seconds, auto_renewal=self._renewing)
+
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         seconds = one.whole_seconds(ttl_ms)
-        lock = redis_lock.Lock(self.client, key, expire=seconds, auto_renewal=self._renewing)
+        lock = self.objects.get(key) or self.make_lock(key, ttl_ms)
         with self.sent():
             if not self._acquired(lock, seconds, timeout_ms):
                 raise Refused("busy")

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from redis import exceptions
+from redis import connection, exceptions
 from redis.backoff import AbstractBackoff
 
 from clients.worker.adapter import Definite, Refused, Unknown
@@ -36,6 +36,9 @@ ERRORS: Mapping[type[BaseException], Definite] = {
     exceptions.AuthenticationError: Definite(),  # the connection was not opened
     exceptions.NoPermissionError: Definite(),  # refused before it ran
 }
+
+# What the two kinds of pools say; nothing was sent then.  Only late versions have a class for it.
+POOL_IS_EMPTY = ("Too many connections", "No connection available.")
 
 RETRY_DELAY_S_MAX = 0.5  # cap of the library's own default backoff
 
@@ -111,6 +114,41 @@ def client_arguments(node: Mapping[str, Any], options: Options, retry: Any) -> d
     return arguments
 
 
+class Pooling:
+    """Optional power of the blocking adapters: the client draws from a pool of so many connections.
+
+    The library's own pool has no bound that anybody meets.  One with ``wait_ms`` 0 refuses at once
+    (``ConnectionPool(max_connections=)``), else it lets callers wait (``BlockingConnectionPool``).
+    """
+
+    _size: int | None = None
+    _wait_ms = 0
+    client: Any
+
+    def draw_from(self, size: int, per: str, wait_ms: int) -> None:
+        if per != "operation":
+            raise Refused(
+                f"pool.per is {per!r}; redis-py draws a connection for each command: 'operation'"
+            )
+        self._size, self._wait_ms = size, wait_ms
+
+    def make_client(self, kind: Any, arguments: Mapping[str, Any]) -> Any:
+        """``kind(**arguments)``, over a pool of its own if one was asked for."""
+        if self._size is None:
+            return kind(**arguments)
+        bound: dict[str, Any] = {"max_connections": self._size}
+        pool: Any = connection.ConnectionPool
+        if self._wait_ms:
+            pool, bound["timeout"] = connection.BlockingConnectionPool, self._wait_ms / 1000
+        return kind(connection_pool=pool(**bound, **arguments))
+
+    def shut(self) -> None:
+        """Closes the client, and its pool, which a client that was given one leaves alone."""
+        self.client.close()
+        if self._size is not None:
+            self.client.connection_pool.disconnect()
+
+
 class Resends(AbstractBackoff):
     """A backoff that counts: was any command of this client perhaps sent twice?
 
@@ -150,6 +188,8 @@ class Resent:
             raise Unknown(f"a command was sent again by the client; then {text}") from error
         if isinstance(error, exceptions.ConnectionError) and was_refused(error):
             raise Refused(f"cannot connect: {error}") from error
+        if isinstance(error, exceptions.ConnectionError) and str(error) in POOL_IS_EMPTY:
+            raise Refused(f"no connection is left in the pool: {error}") from error
         if takes_no_writes(error):
             raise Refused(f"no write is taken: {error}") from error
 
@@ -160,6 +200,12 @@ def was_refused(error: BaseException) -> bool:
     Only the exception right beneath it counts: deeper ones may be older troubles.
     """
     return isinstance(error.__cause__ or error.__context__, ConnectionRefusedError)
+
+
+def owner_of(lock: Any) -> str:
+    """The token of a Lock just acquired; another user of the same object may have taken it away."""
+    token = lock.local.token
+    return "" if token is None else str(token.decode())
 
 
 def takes_no_writes(error: BaseException) -> bool:

@@ -49,21 +49,24 @@ class OneRedis:
         node = common.choose_node(nodes, self.options.node)
         retry = self.retry(self.resends, self.options.client_retries)
         arguments = common.client_arguments(node, self.options, retry)
-        self.client = self.client_class(**arguments, **self.more)
+        self.client = self.make_client(self.client_class, {**arguments, **self.more})
+
+    def make_client(self, kind: Any, arguments: Mapping[str, Any]) -> Any:
+        return kind(**arguments)
 
     def sent(self) -> common.Resent:
         """To be held around each call of the library."""
         return common.Resent(self.resends)
 
 
-class Blocking(OneRedis):
+class Blocking(common.Pooling, OneRedis):
     """A library without asyncio."""
 
     def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
         self.settle(nodes, options)
 
     def close(self) -> None:
-        self.client.close()
+        self.shut()
 
 
 class OnLoop(OneRedis):

@@ -3,8 +3,10 @@
 One server, a lease with a TTL, a uuid as owner, release by compare-and-delete.  The library never
 tells of a loss by itself; ``owned()`` asks the server.  It has no fencing tokens.
 
-Trap: by default the Lock keeps its token in thread-local storage; the worker calls everything on
-one thread, as most users do.  What may be believed of its errors is in redis_common.py.
+Trap: by default the Lock keeps its token in thread-local storage; a worker with one user calls
+everything on one thread, as most do.  One Lock object that threads share needs that too, for
+without it the last to acquire overwrites the token of the one before.  What may be believed of the
+library's errors is in redis_common.py.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ import redis
 from redis.retry import Retry
 
 from clients.adapters import redis_common as common
-from clients.worker.adapter import Grant, Lease, Refused
+from clients.worker.adapter import Grant, Lease, Refused, Shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class RedisPy:
-    """A client of one Redis server, with one Lock object per acquire attempt."""
+class RedisPy(common.Pooling, Shares):
+    """A client of one Redis server, with one Lock object per acquire attempt (or per key)."""
 
     library = "redis-py"
     distributions = ("redis",)
@@ -34,7 +36,9 @@ class RedisPy:
         self.resends = common.Resends()
         node = common.choose_node(nodes, self.options.node)
         retry = Retry(self.resends, self.options.client_retries)
-        self.client = redis.Redis(**common.client_arguments(node, self.options, retry))
+        arguments = common.client_arguments(node, self.options, retry)
+        self.client = self.make_client(redis.Redis, arguments)
+        self.make_objects(self.make_lock)
 
     def make_lock(self, key: str, ttl_ms: int | None) -> Any:
         """A fresh library object; the fenced recipe overrides it."""
@@ -46,12 +50,12 @@ class RedisPy:
         )
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
-        lock = self.make_lock(key, ttl_ms)
+        lock = self.objects.get(key) or self.make_lock(key, ttl_ms)
         with common.Resent(self.resends):
             if not lock.acquire(blocking=timeout_ms > 0, blocking_timeout=timeout_ms / 1000):
                 raise Refused("busy")
         token = getattr(lock, "fencing_token", None)
-        return Grant(owner=lock.local.token.decode(), token=token, handle=lock)
+        return Grant(owner=common.owner_of(lock), token=token, handle=lock)
 
     def release(self, grant: Grant) -> None:
         with common.Resent(self.resends):
@@ -69,7 +73,7 @@ class RedisPy:
         return bool(grant.handle.owned())
 
     def close(self) -> None:
-        self.client.close()
+        self.shut()
 
 
 ADAPTER = RedisPy

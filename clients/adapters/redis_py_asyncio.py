@@ -12,14 +12,14 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 
 from clients.adapters import redis_common as common
-from clients.worker.adapter import Grant, Lease, Refused
+from clients.worker.adapter import Grant, Lease, Refused, Shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class RedisPyAsyncio:
-    """A client of one Redis server, with one Lock object per acquire attempt."""
+class RedisPyAsyncio(Shares):
+    """A client of one Redis server, with one Lock object per acquire attempt (or per key)."""
 
     library = "redis-py-asyncio"
     distributions = ("redis",)
@@ -32,18 +32,22 @@ class RedisPyAsyncio:
         node = common.choose_node(nodes, self.options.node)
         retry = Retry(self.resends, self.options.client_retries)
         self.client = redis.asyncio.Redis(**common.client_arguments(node, self.options, retry))
+        self.make_objects(self.make_lock)
 
-    async def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
-        lock = self.client.lock(
+    def make_lock(self, key: str, ttl_ms: int | None) -> Any:
+        return self.client.lock(
             key,
             timeout=common.seconds_for(ttl_ms),
             sleep=self.options.sleep_ms / 1000,
             thread_local=self.options.thread_local,
         )
+
+    async def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
+        lock = self.objects.get(key) or self.make_lock(key, ttl_ms)
         with common.Resent(self.resends):
             if not await lock.acquire(blocking=timeout_ms > 0, blocking_timeout=timeout_ms / 1000):
                 raise Refused("busy")
-        return Grant(owner=lock.local.token.decode(), handle=lock)
+        return Grant(owner=common.owner_of(lock), handle=lock)
 
     async def release(self, grant: Grant) -> None:
         with common.Resent(self.resends):

@@ -26,14 +26,9 @@ class RedisPyWith(RedisPy):
     library = "redis-py-with"
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
-        lock: Any = self.client.lock(
-            key,
-            timeout=common.seconds_for(ttl_ms),
-            sleep=self.options.sleep_ms / 1000,
-            blocking=timeout_ms > 0,
-            blocking_timeout=timeout_ms / 1000,
-            thread_local=self.options.thread_local,
-        )
+        lock: Any = self.objects.get(key) or self.make_lock(key, ttl_ms)
+        # As the arguments of the same names would; a shared object was made without them.
+        lock.blocking, lock.blocking_timeout = timeout_ms > 0, timeout_ms / 1000
         with common.Resent(self.resends):
             try:
                 lock.__enter__()
@@ -41,7 +36,7 @@ class RedisPyWith(RedisPy):
                 if isinstance(error, exceptions.LockNotOwnedError):
                     raise
                 raise Refused("busy") from error  # the only one that __enter__ raises itself
-        return Grant(owner=lock.local.token.decode(), handle=lock)
+        return Grant(owner=common.owner_of(lock), handle=lock)
 
     def release(self, grant: Grant) -> None:
         with common.Resent(self.resends):

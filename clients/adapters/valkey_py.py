@@ -11,11 +11,12 @@ import sys
 import valkey
 import valkey.asyncio
 import valkey.backoff
+import valkey.connection
 import valkey.exceptions
 import valkey.retry  # noqa: F401 - loaded for its name below
 
 # The adapter of redis-py is written against names that the fork has kept.
-for _name in ("", ".exceptions", ".backoff", ".retry"):
+for _name in ("", ".connection", ".exceptions", ".backoff", ".retry"):
     sys.modules.setdefault(f"redis{_name}", sys.modules[f"valkey{_name}"])
 
 from clients.adapters.redis_py import RedisPy  # noqa: E402 - the names had to be there first

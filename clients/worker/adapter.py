@@ -158,6 +158,36 @@ class LossSignalling(Protocol):
         """Called once before ``open``; call ``lost(owner, why)`` from any thread."""
 
 
+class Shares:
+    """Optional, a base class: several users of one client can share one lock object per key.
+
+    ``open`` ends with ``self.make_objects(make)``, where ``make(key, ttl_ms)`` is the library's
+    lock object; ``acquire`` takes ``self.objects.get(key)`` and makes one of its own if that is
+    None.  Then users that are threads, tasks or forked children have the same object.
+    """
+
+    _shared: tuple[Sequence[str], int | None] = ((), None)
+    objects: Mapping[str, Any] = {}
+
+    def share(self, keys: Sequence[str], ttl_ms: int | None) -> None:
+        """Called before ``open``: users will share the lock objects of these keys."""
+        self._shared = (keys, ttl_ms)
+
+    def make_objects(self, make: Callable[[str, int | None], Any]) -> None:
+        keys, ttl_ms = self._shared
+        self.objects = {key: make(key, ttl_ms) for key in keys}
+
+
+@runtime_checkable
+class Pooled(Protocol):
+    """Optional: the client can be one that draws a connection from a pool."""
+
+    def draw_from(self, size: int, per: str, wait_ms: int) -> None:
+        """Called before ``open``.  size: connections.  per: ``operation``, each call of the
+        library draws one and gives it back; ``section``, a lock keeps the one that it was got
+        on.  wait_ms: longest wait for one.  Refuse (``Refused``) what the library cannot do."""
+
+
 def powers(client: object) -> list[str]:
     """Names of the optional powers that ``client`` has, in a fixed order.
 

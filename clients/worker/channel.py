@@ -39,16 +39,18 @@ class Channel:
 
     def __init__(self, requests_fd: int, replies_fd: int) -> None:
         self.requests_fd = requests_fd
-        self._replies_fd = replies_fd
+        self.replies_fd = replies_fd
+        self.buffer = LineBuffer()
+        self.unread: list[bytes] = []  # whole lines that arrived and nobody took yet
         self._lock = threading.Lock()
 
     def send(self, message: dict[str, Any]) -> None:
         """Writes one message; a harness that is gone raises BrokenPipeError."""
         data = (encode(message) + "\n").encode("ascii")
         with self._lock:
-            sent = os.write(self._replies_fd, data)
+            sent = os.write(self.replies_fd, data)
             while sent < len(data):
-                sent += os.write(self._replies_fd, data[sent:])
+                sent += os.write(self.replies_fd, data[sent:])
 
     def log(self, text: str) -> None:
         """An event for people: it ends in the worker's log and decides nothing."""
@@ -56,12 +58,17 @@ class Channel:
 
     def lines(self) -> Iterator[bytes]:
         """Lines as they arrive, without the newline; ends at EOF.  A torn last line is dropped."""
-        buffer = LineBuffer()
-        while True:
+        while self.peek() is not None:
+            yield self.unread.pop(0)
+
+    def peek(self) -> bytes | None:
+        """The next line, which stays to be taken; None at EOF."""
+        while not self.unread:
             data = os.read(self.requests_fd, READ_BYTES)
             if not data:
-                return
-            yield from buffer.split(data)
+                return None
+            self.unread += self.buffer.split(data)
+        return self.unread[0]
 
 
 class LineBuffer:

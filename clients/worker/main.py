@@ -24,26 +24,17 @@ if __name__ == "__main__":
     sys.path.insert(0, ROOT)
 
 import argparse  # noqa: E402 - the path had to be put right first
-import contextlib  # noqa: E402
 import importlib.util  # noqa: E402
-import inspect  # noqa: E402
-import json  # noqa: E402
 import platform  # noqa: E402
-import time  # noqa: E402
 import traceback  # noqa: E402
+from functools import partial  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from clients.worker import block  # noqa: E402
+from clients.worker import block, together, users  # noqa: E402
 from clients.worker.adapter import powers  # noqa: E402
-from clients.worker.channel import (  # noqa: E402
-    READ_BYTES,
-    Channel,
-    LineBuffer,
-    Stop,
-    guard,
-    take_stdio,
-)
-from clients.worker.session import BadRequest, Session, describe  # noqa: E402
+from clients.worker.channel import Channel, Stop, guard, take_stdio  # noqa: E402
+from clients.worker.drive import drive, drive_async  # noqa: E402
+from clients.worker.session import Session, describe  # noqa: E402
 
 if __name__ == "__main__":
     sys.path.remove(ROOT)
@@ -53,9 +44,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 EXIT_NO_ADAPTER = 3
-METHODS = ("open", "acquire", "release", "renew", "believes", "close")
 NEEDED = ("library", "distributions", "lease", "ERRORS", "open", "acquire", "release", "close")
-now = time.monotonic_ns
 
 
 def main(argv: Sequence[str]) -> None:
@@ -65,18 +54,16 @@ def main(argv: Sequence[str]) -> None:
     guard(channel.requests_fd)
     block.install()
     try:
-        client = load(args.adapter, dict(args.adapter_arg))
+        make, client = load(args.adapter, dict(args.adapter_arg))
         greeting = hello(client)
     except Exception as error:
         traceback.print_exc()
         channel.log(f"cannot load adapter {args.adapter}: {describe(error)}")
         _leave(EXIT_NO_ADAPTER)
-    session = Session(client, channel.send)
-    drive = _drive_async if _is_async(client) else _drive
     try:
         channel.send({"event": "hello", "value": greeting})
-        drive(channel, session)
-    except BrokenPipeError:
+        _serve(channel, make, client)
+    except (BrokenPipeError, Stop):
         pass  # the harness is gone; the operating system closes the library's connections
     except ValueError as error:
         traceback.print_exc()
@@ -85,8 +72,18 @@ def main(argv: Sequence[str]) -> None:
     _leave(0)
 
 
-def load(path: str, args: dict[str, str]) -> Any:
-    """Loads one adapter file and makes its client; ``args`` are passed by keyword.
+def _serve(channel: Channel, make: Callable[[], Any], client: Any) -> None:
+    """One user of its own, or several of one client if the first ``open`` says so."""
+    on_loop = users.is_async(client)
+    sharing = together.asked(channel.peek())
+    if sharing is not None and users.refusal(client, sharing, on_loop=on_loop) is None:
+        together.serve(channel, make, client, sharing)
+    else:
+        (drive_async if on_loop else drive)(channel, Session(client, channel.send))
+
+
+def load(path: str, args: dict[str, str]) -> tuple[Callable[[], Any], Any]:
+    """Loads one adapter file: what makes its clients, with ``args`` by keyword, and the first.
 
     AttributeError names what the contract (clients/worker/adapter.py) asks for and it lacks.
     """
@@ -99,11 +96,12 @@ def load(path: str, args: dict[str, str]) -> Any:
     spec.loader.exec_module(module)
     if not hasattr(module, "ADAPTER"):
         raise AttributeError("the file defines no ADAPTER")
-    client = module.ADAPTER(**args)
+    make = partial(module.ADAPTER, **args)
+    client = make()
     missing = [needed for needed in NEEDED if not hasattr(client, needed)]
     if missing:
         raise AttributeError(f"its ADAPTER has no {', '.join(missing)}")
-    return client
+    return make, client
 
 
 def hello(client: Any) -> dict[str, Any]:
@@ -120,161 +118,8 @@ def hello(client: Any) -> dict[str, Any]:
         "versions": versions,
         "lease": {"kind": client.lease.kind, "ttl_ms": client.lease.ttl_ms},
         "powers": powers(client),
+        **users.offers(client, on_loop=users.is_async(client)),
     }
-
-
-def parse_line(line: bytes) -> dict[str, Any]:
-    """A request object with a positive integer ``id``; BadRequest for anything else."""
-    try:
-        request = json.loads(line)
-    except ValueError as error:
-        raise BadRequest(f"not JSON ({error}): {line[:200]!r}") from error
-    if not isinstance(request, dict) or type(request.get("id")) is not int or request["id"] < 1:
-        raise BadRequest(f"not an object with a positive integer id: {line[:200]!r}")
-    return request
-
-
-def begin(channel: Channel, session: Session, line: bytes) -> Any:
-    """(request, call, finish), or None if the line was answered already because it is wrong."""
-    try:
-        request = parse_line(line)
-    except BadRequest as error:
-        if line.strip():
-            channel.log(f"ignored a line: {error}")
-        return None
-    try:
-        return (request, *session.prepare(request))
-    except BadRequest as error:
-        at = now()
-        reply = {"id": request["id"], "type": "fail", "error": str(error)}
-        channel.send({**reply, "invoke": at, "complete": at})
-        return None
-
-
-def timed(call: Callable[[], Any]) -> tuple[tuple[int, int], Any, BaseException | None]:
-    """Calls and stamps; whatever the library raises (SystemExit too) is an outcome."""
-    invoke = now()
-    try:
-        result = call()
-    except Stop:
-        raise
-    except BaseException as error:
-        return (invoke, now()), None, error
-    return (invoke, now()), result, None
-
-
-def _drive(channel: Channel, session: Session) -> None:
-    try:
-        for line in channel.lines():
-            begun = begin(channel, session, line)
-            if begun is not None:
-                request, call, finish = begun
-                times, result, error = timed(call)
-                channel.send(session.answer(request, times, result, error, finish))
-                session.replied()
-    except Stop:
-        pass
-    if session.is_open:
-        _, _, error = timed(session.client.close)
-        _report(error)
-
-
-def _drive_async(channel: Channel, session: Session) -> None:
-    import asyncio  # slow to import, so only where it is needed
-
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    with contextlib.suppress(Stop):
-        loop.run_until_complete(_serve(channel, session))
-    if session.is_open:
-        _, _, error = loop.run_until_complete(_timed_async(session.client.close))
-        _report(error)
-
-
-async def _serve(channel: Channel, session: Session) -> None:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    lines = AsyncLines(channel, loop)
-    while True:
-        line = await lines.next()
-        if line is None:
-            return
-        begun = begin(channel, session, line)
-        if begun is None:
-            continue
-        request, call, finish = begun
-        if request["do"] in ("write", "read"):
-            # A blocking socket: on the loop it would hold up the library's own renewal.
-            times, result, error = await loop.run_in_executor(None, timed, call)
-        else:
-            times, result, error = await _timed_async(call)
-        channel.send(session.answer(request, times, result, error, finish))
-        session.replied()
-
-
-class AsyncLines:
-    """Lines of a channel on an event loop; ``next`` gives None at EOF.
-
-    asyncio's own pipe transport would do, but takes 256 KiB of fresh memory for every read, which
-    costs three times as much as the rest of a request.
-    """
-
-    def __init__(self, channel: Channel, loop: Any) -> None:
-        self._channel = channel
-        self._loop = loop
-        self._buffer = LineBuffer()
-        self._whole: list[bytes] = []
-        self._waiter: Any = None
-        self._ended = False
-        self._error: ValueError | None = None
-        loop.add_reader(channel.requests_fd, self._readable)
-
-    async def next(self) -> bytes | None:
-        while not self._whole:
-            if self._error is not None:
-                raise self._error
-            if self._ended:
-                return None
-            self._waiter = self._loop.create_future()
-            await self._waiter
-        return self._whole.pop(0)
-
-    def _readable(self) -> None:
-        data = os.read(self._channel.requests_fd, READ_BYTES)
-        try:
-            self._whole += self._buffer.split(data)
-        except ValueError as error:  # raised here, the loop would log it and go on
-            self._error = error
-        if not data or self._error is not None:
-            self._ended = True
-            self._loop.remove_reader(self._channel.requests_fd)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-
-async def _timed_async(
-    call: Callable[[], Any],
-) -> tuple[tuple[int, int], Any, BaseException | None]:
-    invoke = now()
-    try:
-        result = call()
-        if inspect.isawaitable(result):
-            result = await result
-    except Stop:
-        raise
-    except BaseException as error:
-        return (invoke, now()), None, error
-    return (invoke, now()), result, None
-
-
-def _is_async(client: Any) -> bool:
-    return any(inspect.iscoroutinefunction(getattr(client, name, None)) for name in METHODS)
-
-
-def _report(error: BaseException | None) -> None:
-    if error is not None:
-        print(f"close raised {describe(error)}", file=sys.stderr)
 
 
 def _leave(status: int) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from clients.worker.adapter import Grant, Refused, Unknown
 from clients.worker.resource_client import ResourceClient
+from clients.worker.users import is_async, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +72,8 @@ class Session:
             raise BadRequest(f"do is {do!r}; it must be one of {', '.join(self._does)}")
         if do not in ("open", "close") and not self.is_open:
             raise BadRequest(f"do is {do!r}, but the client is not open; send open first")
+        if request.get("user") and getattr(self.client, "sharing", None) is None:
+            raise BadRequest(f"user is {request['user']!r}, but this worker serves one user alone")
         return handler(request)
 
     def answer(
@@ -108,6 +111,7 @@ class Session:
         if self.is_open:
             raise BadRequest("do is 'open', but the client is open already; send close first")
         given = _field(request, "options", dict, default={})
+        self._check_sharing(given.get("sharing"))
         nodes = _field(given, "nodes", list, default=[])
         self._nodes = [str(node["name"]) for node in nodes]
         options = _field(given, "options", dict, default={})
@@ -121,6 +125,12 @@ class Session:
             self._resource = resource
 
         return lambda: self.client.open(nodes, options), finish
+
+    def _check_sharing(self, sharing: Any) -> None:
+        if sharing is None or sharing == getattr(self.client, "sharing", None):
+            return
+        why = refusal(self.client, sharing, on_loop=is_async(self.client))
+        raise BadRequest(why or "sharing is told by the first request of a worker, or by none")
 
     def _close(self, _: dict[str, Any]) -> tuple[Call, Finish]:
         if not self.is_open:

@@ -18,8 +18,11 @@ class Request(msgspec.Struct, omit_defaults=True, gc=False):
     close.  One request at a time per worker.
 
     hold: the id of the acquire attempt (fresh for each).  ttl_ms, timeout_ms: lease length and
-    longest wait of an acquire.  token: fencing token for a write.  options: for ``open``
-    {"nodes": [...], "options": {...}, "resource": {"host", "port"} | null}.
+    longest wait of an acquire.  mode: "read" for an acquire that shares the lock with other
+    readers.  k: permits of the semaphore of which an acquire takes one.  token: fencing token for a
+    write.  options: for ``open``
+    {"nodes": [...], "options": {...}, "resource": {"host", "port"} | null}.  user: which of the
+    users that share a worker; then one request at a time per user.
     """
 
     id: int
@@ -31,6 +34,9 @@ class Request(msgspec.Struct, omit_defaults=True, gc=False):
     token: int | None = None
     value: Any = None
     options: dict[str, Any] = {}
+    user: int = 0
+    mode: str | None = None
+    k: int | None = None
 
 
 class Reply(msgspec.Struct, omit_defaults=True, gc=False):
@@ -40,7 +46,8 @@ class Reply(msgspec.Struct, omit_defaults=True, gc=False):
 
     type: ok | fail | info.  invoke, complete: ns of CLOCK_MONOTONIC, stamped by the worker round
     the library call alone.  value: for acquire {"owner": str, "token": int | None}.
-    error: busy | not-held | mismatch | stale, or the exception as text.
+    error: busy | not-held | mismatch | stale, or the exception as text.  user: of an event, whose
+    lock it is about.
     """
 
     id: int = 0
@@ -52,6 +59,7 @@ class Reply(msgspec.Struct, omit_defaults=True, gc=False):
     event: str = ""
     key: str | None = None
     hold: str | None = None
+    user: int = 0
 
 
 class PoolEvent(msgspec.Struct, gc=False):
