@@ -20,6 +20,7 @@ from harness.verify.cells import blank, scenario_data
 from harness.verify.compare import Comparison, compare
 from harness.verify.document import Document, encode, load
 from harness.verify.matrix import Planned, planned, verify
+from harness.verify.options import jobs_option
 
 SEED_MAX = 2**31
 FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
@@ -33,6 +34,7 @@ FILE, PAGE, JUNIT = "verify.json", "verify.md", "junit.xml"
 @runtime_option
 @click.option("--quick", is_flag=True, help="Only the situations that tell most.")
 @click.option("--seed", type=click.IntRange(0), help="Repeats the choices of an earlier run.")
+@jobs_option
 @click.option(
     "--against",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -54,6 +56,7 @@ def verify_command(
     runtime: str,
     quick: bool,
     seed: int | None,
+    jobs: int,
     against: Path | None,
     strict: bool,
     list_only: bool,
@@ -95,6 +98,7 @@ def verify_command(
         cells,
         choice,
         seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
+        jobs=jobs,
         store_dir=store_dir,
         say=_silent if quiet else _say,
     )
@@ -116,6 +120,7 @@ def _run(
     choice: Chosen,
     *,
     seed: int,
+    jobs: int,
     store_dir: Path,
     say: Callable[[str], None],
 ) -> Document:
@@ -130,6 +135,7 @@ def _run(
         argv=["lockhavoc", *sys.argv[1:]],
         command=shlex.join(["lockhavoc", *sys.argv[1:]]),
         progress=say,
+        jobs=jobs,
         choice=choice,
         keep=lambda found: store.write(folder / FILE, encode(found)),
     )

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
 import msgspec
 
 from harness import store
-from harness.core.errors import EXIT_INTERRUPTED, EXIT_UNKNOWN, EXIT_VIOLATION, UserError
+from harness.core.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_UNKNOWN,
+    EXIT_VIOLATION,
+    LockhavocError,
+    UserError,
+)
 from harness.registries import LIBRARIES
 from harness.run_options import store_option
 from harness.verify.document import Document
 from harness.verify.matrix import planned, verify
+from harness.verify.options import jobs_option
 from harness.verify.survey import (
     Survey,
     add,
@@ -38,6 +48,7 @@ from harness.verify.survey import (
     help="Where the servers run, as for `lockhavoc run`.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@jobs_option
 @click.option("--again", is_flag=True, help="Runs cells that are known already, too.")
 @click.option("--minutes", type=click.IntRange(1), help="Begins no other library after this time.")
 @click.option("--page-only", is_flag=True, help="Runs nothing; writes the page from the data.")
@@ -61,6 +72,7 @@ def survey_command(
     libraries: Sequence[str],
     runtime: str,
     seed: int,
+    jobs: int,
     again: bool,
     minutes: int | None,
     page_only: bool,
@@ -92,7 +104,12 @@ def survey_command(
         if minutes is not None and time.monotonic() - began > minutes * 60:
             say(f"{minutes} minutes are over; the rest is for the next time")
             break
-        made = _one(survey, name, runtime, seed, again, data, store_dir, say)
+        try:
+            made = _one(survey, name, runtime, seed, jobs, again, data, store_dir, say)
+        except LockhavocError as error:
+            say(f"{name}: {error}")
+            codes.add(EXIT_UNKNOWN)
+            continue
         if made is None:
             continue
         codes.add(made.exit_code)
@@ -113,6 +130,7 @@ def _one(
     library: str,
     runtime: str,
     seed: int,
+    jobs: int,
     again: bool,
     data: Path,
     store_dir: Path,
@@ -132,8 +150,12 @@ def _one(
         copy = msgspec.convert(msgspec.to_builtins(made), Document)
         for cell in copy.cells:
             cell.run_dir = "/".join(Path(cell.run_dir).parts[-2:])  # the data are to be shared
-        add(survey, copy)
-        store.write_json(data, survey)
+        with _alone(data):
+            there = load_survey(data)
+            there.command = survey.command
+            add(there, copy)
+            store.write_json(data, there)
+        survey.documents = there.documents
 
     return verify(
         library,
@@ -143,8 +165,20 @@ def _one(
         argv=["lockhavoc", *sys.argv[1:]],
         command=survey.command,
         progress=say,
+        jobs=jobs,
         keep=keep,
     )
+
+
+@contextlib.contextmanager
+def _alone(data: Path) -> Iterator[None]:
+    """Two surveys may add to one file; a lock on its folder leaves no file behind."""
+    folder = os.open(data.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def _say(line: str) -> None:

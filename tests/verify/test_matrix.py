@@ -348,7 +348,7 @@ def test_an_interruption_keeps_what_is_done(
             raise Interrupted("interrupted by SIGINT")
         return real(*words, **named)
 
-    monkeypatch.setattr("harness.verify.matrix.run_cell", second_is_cut)
+    monkeypatch.setattr("harness.verify.side_by_side.run_cell", second_is_cut)
     words = ("verify", "recipe-redis", "--runtime", "sim", "--quick", "--seed", "1")
     code, _ = invoke(*words, "--store", str(tmp_path))
     kept = load(tmp_path / "verify" / "recipe-redis" / "latest" / "verify.json")
