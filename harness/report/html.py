@@ -12,6 +12,7 @@ they are packed, and assets/timeline.js for how they are drawn.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,6 +51,7 @@ SCRIPTS = [
 ]
 SIGNS = {"good": "✓", "bad": "✖", "doubt": "?", "broken": "!"}
 _OPS_SHOWN = 6
+_ALIKE_SHOWN = 3
 _SAW = {  # by claim and verdict
     ("holds", "as-claimed"): "the lock to hold, and it did",
     ("holds", "violation"): "the lock to hold, and it did not",
@@ -80,6 +82,7 @@ def html_of(report: RunReport, data: Timeline) -> str:
     tone = TONES.get(report.exit_code, "broken")
     blocks = [(name, base64_text(block.text)) for name, block in data.blocks.items()]
     listed = sum(len(result.anomalies) for result in report.results)
+    anomalies, alike = _anomaly_rows(data.marks, names)
     return page(
         "report.html.j2",
         styles=STYLES,
@@ -96,7 +99,8 @@ def html_of(report: RunReport, data: Timeline) -> str:
         words=WORDS,
         sides=SIDES,
         stories=told,
-        anomalies=[_anomaly_row(mark, names) for mark in data.marks],
+        anomalies=anomalies,
+        alike=alike,
         more=listed - len(data.marks),
         latency=_latency(report.results),
         quantiles=_QUANTILES,
@@ -155,6 +159,22 @@ def _claim(report: RunReport) -> str:
     by = f", found by {', '.join(claim.by)}" if claim.by else ""
     spared = f" (tolerates {', '.join(claim.tolerates)})" if claim.tolerates else ""
     return f"{claim.verdict}{by}{spared}" + (f": {claim.why}" if claim.why else "")
+
+
+def _anomaly_rows(
+    marks: Sequence[Mark], names: Names
+) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """(the first few of each kind, all others by their kind): one cause often shows many times."""
+    first: list[dict[str, Any]] = []
+    alike: dict[str, list[dict[str, Any]]] = {}
+    seen: Counter[str] = Counter()
+    for mark in marks:
+        row = _anomaly_row(mark, names)
+        title = f"{row['kind']} ({row['checker']})"
+        seen[title] += 1
+        rows = first if seen[title] <= _ALIKE_SHOWN else alike.setdefault(title, [])
+        rows.append(row)
+    return first, alike
 
 
 def _anomaly_row(mark: Mark, names: Names) -> dict[str, Any]:

@@ -201,6 +201,10 @@ def test_without_javascript_the_words_and_tables_are_there(
     page = opened(text, scripts=False).page
     rows = page.locator("#anomalies tbody tr")
     assert rows.count() == sum(len(result.anomalies) for result in run.report.results)
+    for alike in page.locator("#anomalies details").all():
+        assert alike.locator("table").is_hidden()
+        alike.locator("summary").click()
+        assert alike.locator("table").is_visible()
     assert page.locator("svg.sequence").first.is_visible()
     assert "needs JavaScript" in page.locator("#timeline").inner_text()
     assert page.locator("#chart").is_hidden()
