@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
-from checkers.monitors.belief import Pause, Window
+from checkers.monitors.belief import Window, slept
 from checkers.monitors.span import NS_PER_MS, Span, at_key, ms
 from checkers.outcome import result, unapplied
 from checkers.view import View
@@ -89,13 +89,15 @@ def losses(view: View) -> Iterator[Loss]:
                 if span.ret >= (window.end if gone_ns is None else min(gone_ns, window.end)):
                     break
                 sure = span.call >= window.start or confirmed.get(span.hold, -1) >= span.ret
-                if span.process != window.process and sure:
+                clash = span.process != window.process and view.sharing.clash(window.acquire, span)
+                if clash and sure:
                     gone_ns, proof = span.ret, span.event
                     break
             if gone_ns is None or gone_ns >= window.end:
                 continue
             lag_ns = window.end - gone_ns
-            awake_ns = lag_ns - _slept(window.process, gone_ns, window.end, view.pauses)
+            own = (pause for pause in view.pauses if pause.process == window.process)
+            awake_ns = lag_ns - slept(own, gone_ns, window.end)
             yield Loss(window, gone_ns, proof, lag_ns, awake_ns)
 
 
@@ -125,14 +127,6 @@ def _lease_end(window: Window, renewals: dict[Any, list[Span]], ttl_ns: int | No
                 return None  # it may have taken effect at any later time
             end_ns = max(end_ns, span.ret + (span.ttl if span.ttl is not None else lasts))
     return end_ns
-
-
-def _slept(process: int | str, start_ns: int, end_ns: int, pauses: list[Pause]) -> int:
-    return sum(
-        max(0, min(end_ns, pause.end) - max(start_ns, pause.start))
-        for pause in pauses
-        if pause.process == process
-    )
 
 
 def figures(found: list[Loss], bound_ms: int | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import re
 from typing import Any
 
 from checkers.models.base import LOCK_F
+from checkers.view import CRASH
 from harness.core.history import OBSERVATIONS, History, Type
 from harness.core.limits import ANOMALIES_MAX
 from harness.core.protocols import CheckContext
@@ -37,7 +38,7 @@ class Exceptions:
             if done is None or done.type == Type.OK:
                 continue
             text = done.error or f"(no message: {done.type})"
-            if text in OBSERVATIONS:
+            if text in OBSERVATIONS or op.invoke.f == CRASH:
                 continue
             group = groups.setdefault(
                 _VARIABLE.sub("#", text),

@@ -7,6 +7,9 @@ also overlap in the service's view (double grant), else CLIENT.
 Each overlap has two figures, with the clients' own deadline (invoke + TTL, where they keep one) and
 without; and for a paused worker a third, from its first own event after it went on.
 
+Readers may overlap readers, and as many as there are permits may be inside: only a writer beside
+anybody, or one holder too many, counts (``checkers.sharing``).
+
 Trap: the deadline counts only if ``context.enforced_deadline`` says that the client keeps it.
 """
 
@@ -16,9 +19,10 @@ from typing import Any
 
 from checkers.models.base import BUSY
 from checkers.monitors import holds, lease
-from checkers.monitors.belief import Overlap, naive_overlaps, overlaps
+from checkers.monitors.belief import Overlap, Window, naive_overlaps
 from checkers.monitors.holds import Block
 from checkers.monitors.span import NS_PER_MS, Span, Verdict, at_key, ms
+from checkers.sharing import Sharing, reads
 from checkers.view import View
 from harness.core.history import History
 from harness.core.limits import ANOMALIES_MAX
@@ -34,30 +38,27 @@ class Exclusion:
 
     def check(self, history: History, context: CheckContext) -> Result:
         view = View(history, context)
-        shared = context.k > 1 or (history.header.k or 1) > 1 or view.kinds
+        sharing = view.sharing
         believed = sum(len(found) for found in view.windows.values())
-        if not believed or shared:
+        if not believed:
             return Result(
                 checker=self.name,
                 valid=Valid.UNKNOWN,
-                says="several may hold this lock at once, so beliefs may overlap"
-                if shared
-                else "no client ever believed to hold a lock, so nothing was shown",
-                stats={"applies": False} if shared else {},
+                says="no client ever believed to hold a lock, so nothing was shown",
             )
         anomalies: list[Anomaly] = []
         pairs: list[Overlap] = []
         for key, found in view.windows.items():
-            mine = overlaps(found, pauses=view.pauses)
+            mine = sharing.overlaps(found, pauses=view.pauses)
             pairs += mine
             zones = _zones(view.judged[key], view) if mine else {}
             what = "session" if view.bound else "lease"
-            anomalies += [_anomaly(pair, zones, what) for pair in mine]
+            anomalies += [_anomaly(pair, zones, what, sharing) for pair in mine]
         anomalies.sort(key=lambda anomaly: max(anomaly.ops))
         return Result(
             checker=self.name,
             valid=Valid.FALSE if anomalies else Valid.TRUE,
-            says=_says(anomalies, believed),
+            says=_says(anomalies, believed, sharing),
             anomalies=anomalies[:ANOMALIES_MAX],
             stats=_figures(view, believed, pairs, anomalies),
         )
@@ -74,11 +75,13 @@ def _zones(spans: list[Span], view: View) -> dict[int, Block]:
     return found
 
 
-def _anomaly(pair: Overlap, zones: dict[int, Block], what: str) -> Anomaly:
+def _anomaly(pair: Overlap, zones: dict[int, Block], what: str, sharing: Sharing) -> Anomaly:
     """what: the name of that with which a hold ends by itself."""
     first, second = pair.first, pair.second
     x, y = zones.get(first.acquire.invoke), zones.get(second.acquire.invoke)
     granted_twice = x is not None and y is not None and x.a < y.b and y.a < x.b
+    if sharing.k > 1 and granted_twice and y is not None:
+        granted_twice = sum(1 for z in zones.values() if z.a <= y.a < z.b) > sharing.k
     slept = pair.overlap_ns - pair.active_ns
     notes = []
     if slept:
@@ -86,7 +89,7 @@ def _anomaly(pair: Overlap, zones: dict[int, Block], what: str) -> Anomaly:
     if pair.naive_ns != pair.overlap_ns:
         notes.append(f"{ms(pair.naive_ns)} if clients did not keep their deadline")
     why = (
-        "the service had granted it twice"
+        ("more permits were out than there are" if sharing.k > 1 else "it had been granted to both")
         if granted_twice
         else f"the {what} of {first.acquire.who} was over by then, but it did not know"
         if x is None or x.end is None or second.start > x.b
@@ -97,8 +100,10 @@ def _anomaly(pair: Overlap, zones: dict[int, Block], what: str) -> Anomaly:
         side=Side.SERVICE if granted_twice else Side.CLIENT,
         ops=list(dict.fromkeys(first.ops + second.ops)),
         says=at_key(first.acquire.key)
-        + f"{first.acquire.who} (since {ms(first.start)}) and {second.acquire.who} (since "
-        f"{ms(second.start)}) both believed to hold it for {ms(pair.overlap_ns)}"
+        + f"{first.acquire.who} ({_how(first, sharing)}since {ms(first.start)}) and "
+        f"{second.acquire.who} ({_how(second, sharing)}since {ms(second.start)})"
+        + (f" and {sharing.k - 1} more" if sharing.k > 1 else " both")
+        + f" believed to hold it for {ms(pair.overlap_ns)}"
         + (f" ({', '.join(notes)})" if notes else "")
         + f": {why}",
         overlap_ns=pair.overlap_ns,
@@ -107,9 +112,18 @@ def _anomaly(pair: Overlap, zones: dict[int, Block], what: str) -> Anomaly:
     )
 
 
-def _says(anomalies: list[Anomaly], believed: int) -> str:
+def _how(window: Window, sharing: Sharing) -> str:
+    if not sharing.modes:
+        return ""
+    return "reading " if reads(window.acquire) else "writing "
+
+
+def _says(anomalies: list[Anomaly], believed: int, sharing: Sharing) -> str:
     if not anomalies:
-        return f"{believed} believed windows, no two of one key overlap"
+        if sharing.k > 1:
+            return f"{believed} believed windows, never more than {sharing.k} of one key at once"
+        others = ", but for readers" if sharing.modes else ""
+        return f"{believed} believed windows, no two of one key overlap{others}"
     more = f" (and {len(anomalies) - 1} more)" if len(anomalies) > 1 else ""
     return anomalies[0].says + more
 
@@ -127,9 +141,12 @@ def _figures(
         "overlap_ms_max": longest / NS_PER_MS,
         "awake_overlap_ms_max": max((pair.active_ns for pair in pairs), default=0) / NS_PER_MS,
         "deadline_enforced": view.context.enforced_deadline,
-        "overlaps_without_deadline": sum(naive_overlaps(w) for w in view.windows.values()),
     }
+    if not view.sharing.shared:
+        stats["overlaps_without_deadline"] = sum(naive_overlaps(w) for w in view.windows.values())
     if view.leased:
         kept = view.windows if view.context.enforced_deadline else view.believed(enforced=True)
-        stats["overlaps_with_deadline"] = sum(len(overlaps(found)) for found in kept.values())
+        stats["overlaps_with_deadline"] = sum(
+            len(view.sharing.overlaps(found)) for found in kept.values()
+        )
     return stats

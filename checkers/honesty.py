@@ -47,7 +47,7 @@ class Honesty:
 
     def check(self, history: History, context: CheckContext) -> Result:
         view = View(history, context)
-        shared = context.k > 1 or (history.header.k or 1) > 1 or view.kinds
+        shared = view.sharing.shared
         answers = [
             span
             for spans in view.locks.values()
@@ -81,7 +81,7 @@ class Honesty:
 def _judge(spans: list[Span]) -> list[Anomaly]:
     waiting = sorted(sure_holds(spans), key=lambda hold: -hold.start)
     alive: list[Sure] = []
-    released: dict[Any, Span] = {}
+    released: dict[Any, Span] = {}  # hold -> its release that was answered first
     found = []
     for span in sorted(spans, key=lambda span: (span.call, span.invoke)):
         if span.f not in (RELEASE, RENEW) or not span.ok or span.hold is None:
@@ -89,8 +89,8 @@ def _judge(spans: list[Span]) -> list[Anomaly]:
         before = released.get(span.hold)
         if before is not None and before.ret < span.call:
             found.append(_twice(span, before))
-        if span.f == RELEASE:
-            released.setdefault(span.hold, span)
+        if span.f == RELEASE and (before is None or span.ret < before.ret):
+            released[span.hold] = span
         while waiting and waiting[-1].start < span.call:
             alive.append(waiting.pop())
         alive = [hold for hold in alive if hold.end > span.call]

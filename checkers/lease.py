@@ -19,7 +19,7 @@ from typing import Any
 
 from checkers.fallback import settle
 from checkers.monitors import lease, mutex, rwlock, semaphore
-from checkers.monitors.span import Span, Verdict
+from checkers.monitors.span import INF, Span, Verdict
 from checkers.view import View
 from harness.core.history import History
 from harness.core.protocols import CheckContext
@@ -50,7 +50,8 @@ class Lease:
             "why": verdict.why or "all assumptions hold",
             **verdict.stats,
         }
-        if view.leased and not context.drift_ppm and verdict.valid is Valid.TRUE and not view.kinds:
+        plain = view.leased and not context.drift_ppm and not view.sharing.shared
+        if plain and verdict.valid is Valid.TRUE:
             strict = lease.check(
                 history.intervals(), ttl_ns=view.ttl_ns, property=lease.EXACT, fenced=False
             )
@@ -68,12 +69,8 @@ class Lease:
 
     def _judge(self, view: View, granted: list[Span]) -> tuple[Verdict, str]:
         ops = view.ops
-        k = view.context.k if view.context.k > 1 else (view.history.header.k or 1)
-        if k > 1:
-            verdict = settle(semaphore.check(ops, k=k), ops, "semaphore", {"k": k})
-            return verdict, f"with one of the {k} permits free"
-        if view.kinds:
-            return settle(rwlock.check(ops), ops, "rwlock", {}), "compatible with the holders"
+        if view.sharing.shared:
+            return self._judge_shared(view)
         fenced = any(span.token is not None for span in granted)
         tokens = ", with a greater token" if fenced else ""
         if view.leased:
@@ -86,3 +83,15 @@ class Lease:
         verdict = settle(found, ops, "fenced" if fenced else "mutex", {})
         ended = " or may have ended with its " + view.context.lease_kind if view.bound else ""
         return verdict, f"after the former hold was released{ended}{tokens}"
+
+    def _judge_shared(self, view: View) -> tuple[Verdict, str]:
+        """Permits, readers and writers, each to the end of its lease at the latest."""
+        ttl_ns = None
+        if view.leased:
+            ttl_ns = INF if view.ttl_ns is None else view.ttl_ns
+        ops = view.sharing.ended(view.ops, ttl_ns=ttl_ns, drift_ppm=view.context.drift_ppm)
+        k = view.sharing.k
+        if k > 1:
+            verdict = settle(semaphore.check(ops, k=k), ops, "semaphore", {"k": k})
+            return verdict, f"with one of the {k} permits free"
+        return settle(rwlock.check(ops), ops, "rwlock", {}), "compatible with the holders"

@@ -47,15 +47,16 @@ class Liveness:
             return self._unknown(
                 f"fault {unhealed[0].kind} never ended, so nothing could recover", {}
             )
-        healed_ns = max((f.end_ns or 0 for f in context.faults), default=0)
-        return self._judge(view, acquires, healed_ns)
+        harmed = [*context.faults, *view.crashes]
+        healed_ns = max((f.end_ns or 0 for f in harmed), default=0)
+        return self._judge(view, acquires, healed_ns, harmed=bool(harmed))
 
     def _unknown(self, says: str, stats: dict[str, Any]) -> Result:
         return Result(
             checker=self.name, valid=Valid.UNKNOWN, says=says, stats=stats, safety=self.safety
         )
 
-    def _judge(self, view: View, acquires: list[Span], healed_ns: int) -> Result:
+    def _judge(self, view: View, acquires: list[Span], healed_ns: int, *, harmed: bool) -> Result:
         bound_ms = view.context.recovery_ms_max
         bound_ns = INF if bound_ms is None else bound_ms * NS_PER_MS
         end_ns = view.history.end_ns
@@ -98,7 +99,7 @@ class Liveness:
         else:
             valid = Valid.TRUE
             says = f"first grant {ms(recovery_ns)} after the last fault was over"
-            if not view.context.faults:
+            if not harmed:
                 says = f"no fault to recover from; first grant after {ms(recovery_ns)}"
         return Result(
             checker=self.name,

@@ -4,6 +4,11 @@
                        held the lock, asked for it, or can have left it behind; or it waited for
                        PATIENCE_NS, outside of all faults, and others only asked for it, too
 
+    permit-leaked      the same of a semaphore: fewer than k others can have had a permit, or
+                       somebody waited for the bound of the run although one was left
+
+Readers are in a writer's way and writers in everybody's; readers are not in each other's.
+
 What stays behind are entries of the dead, of attempts that timed out or whose answer was lost, and
 locks that nobody can release; they block everybody until somebody cleans up.
 
@@ -18,7 +23,7 @@ a death or a lost release nothing is shown.  Faults on a server's clock make lea
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +32,7 @@ import msgspec
 from checkers.models.base import ACQUIRE, BUSY, NOT_HELD, RELEASE, RENEW
 from checkers.monitors.span import INF, NS_PER_MS, Span, at_key, ms
 from checkers.outcome import result, unapplied, with_count
+from checkers.sharing import reads
 from checkers.view import View
 from harness.core.history import History
 from harness.core.protocols import CheckContext
@@ -44,13 +50,9 @@ class Orphans:
 
     def check(self, history: History, context: CheckContext) -> Result:
         view = View(history, context)
-        shared = context.k > 1 or (history.header.k or 1) > 1 or view.kinds
         wrong_clock = next((f for f in context.faults if f.kind.startswith("clock-")), None)
-        if shared or wrong_clock is not None:
-            says = "several may hold this lock at once"
-            if wrong_clock is not None:
-                says = f"{wrong_clock.kind} makes leases of any length"
-            return unapplied(self, says, {})
+        if wrong_clock is not None:
+            return unapplied(self, f"{wrong_clock.kind} makes leases of any length", {})
         anomalies: list[Anomaly] = []
         left = refused = 0
         for key, spans in view.locks.items():
@@ -60,7 +62,15 @@ class Orphans:
             left += sum(1 for stay in stays if not stay.ended)
             busy = [span for span in spans if span.f == ACQUIRE and span.seen == BUSY]
             refused += len(busy)
-            anomalies += [_anomaly(key, span, stays) for span in _alone(busy, stays, view)]
+            if view.sharing.k > 1:
+                asked = [span for span in spans if span.f == ACQUIRE]
+                anomalies += _leaks(key, asked, Crowds(stays, view.sharing.k), view)
+                continue
+            readers = [span for span in busy if view.sharing.modes and reads(span)]
+            others = [span for span in busy if not (view.sharing.modes and reads(span))]
+            writing = [stay for stay in stays if not stay.reads]
+            alone = _alone(others, stays, view) + _alone(readers, writing, view)
+            anomalies += [_anomaly(key, span, stays) for span in alone]
         stats: dict[str, Any] = {
             "exact": False,
             "why": "what may have stayed behind is counted generously",
@@ -86,6 +96,7 @@ class Stay(msgspec.Struct, gc=False, frozen=True):
     hold: Any
     ended: bool
     asked: bool = False
+    reads: bool = False
 
 
 def _stays(spans: list[Span], view: View) -> Iterator[Stay]:
@@ -98,7 +109,7 @@ def _stays(spans: list[Span], view: View) -> Iterator[Stay]:
         if acquire is None:
             continue
         if not acquire.ok and acquire.seen is not None:
-            yield Stay(acquire.call, acquire.ret, hold, True, asked=True)
+            yield Stay(acquire.call, acquire.ret, hold, True, asked=True, reads=reads(acquire))
             continue
         over = next(
             (
@@ -109,9 +120,10 @@ def _stays(spans: list[Span], view: View) -> Iterator[Stay]:
             None,
         )
         if over is not None:
-            yield Stay(acquire.call, over, hold, True)
+            yield Stay(acquire.call, over, hold, True, reads=reads(acquire))
         else:
-            yield Stay(acquire.call, _over(acquire, ops, view), hold, False)
+            over = _over(acquire, ops, view)
+            yield Stay(acquire.call, over, hold, False, reads=reads(acquire))
 
 
 def _released(span: Span) -> bool:
@@ -128,7 +140,9 @@ def _over(acquire: Span, ops: list[Span], view: View) -> int:
         if span.f in (ACQUIRE, RENEW):
             known = span.ret if span.ret < INF else _given_up(span, view)
             own = lasts_ns if span.ttl is None or not view.leased else max(span.ttl, lasts_ns)
-            over = max(over, known + own + SLACK_NS)
+            # Until it died, its client may have kept the lease up by itself.
+            died = max(view.deaths.get(span.process, ()), default=0)
+            over = max(over, max(known, died) + own + SLACK_NS)
     for fault in sorted(view.context.faults, key=lambda fault: fault.start_ns):
         if fault.start_ns <= over:
             end_ns = INF if fault.end_ns is None else fault.end_ns
@@ -183,6 +197,80 @@ class Reach:
                 break
             at -= 1
         return latest
+
+
+class Crowds:
+    """How many may have had a permit at once.  stays: sorted by their start."""
+
+    def __init__(self, stays: list[Stay], k: int) -> None:
+        self.k = k
+        self._all = [stay.start for stay in stays], sorted(stay.end for stay in stays)
+        holds = [stay for stay in stays if not stay.asked]
+        self._holds = [stay.start for stay in holds], sorted(stay.end for stay in holds)
+
+    def full(self, span: Span) -> bool:
+        """Whether at some moment of ``span`` all permits may have been others', counting those too
+        who only asked."""
+        starts, ends = self._all
+        begun = starts[bisect_right(starts, span.call) : bisect_right(starts, span.ret)]
+        most = max(_open(starts, ends, time) for time in (span.call, *begun))
+        return most - 1 >= self.k  # it is one of them
+
+    def room(self, span: Span, until: int) -> tuple[int, int]:
+        """The longest stretch of ``span`` in which fewer than k others can have held."""
+        starts, ends = self._holds
+        mine = int(span.seen is None)  # a grant is one of the holds itself
+        times = starts[bisect_right(starts, span.call) : bisect_right(starts, until)]
+        times += [end + 1 for end in ends[bisect_left(ends, span.call) : bisect_right(ends, until)]]
+        best, since = (0, 0), None
+        for time in sorted([span.call, *(time for time in times if time < until)]):
+            free = _open(starts, ends, time) - mine < self.k
+            if free and since is None:
+                since = time
+            if not free and since is not None:
+                best, since = max(best, (since, time), key=_length), None
+        return best if since is None else max(best, (since, until), key=_length)
+
+
+def _open(starts: list[int], ends: list[int], time: int) -> int:
+    return bisect_right(starts, time) - bisect_left(ends, time)
+
+
+def _length(stretch: tuple[int, int]) -> int:
+    return stretch[1] - stretch[0]
+
+
+def _leaks(key: str | None, asked: list[Span], crowds: Crowds, view: View) -> Iterator[Anomaly]:
+    """Who was refused, or waited too long, although a permit was left."""
+    bound_ms, end_ns = view.context.recovery_ms_max, view.history.end_ns
+    patience = INF if bound_ms is None else max(PATIENCE_NS, bound_ms * NS_PER_MS)
+    for span in asked:
+        busy = span.seen == BUSY
+        if busy and not crowds.full(span):
+            yield _leaked(key, span, (span.call, span.ret), crowds.k)
+            continue
+        if not (busy or span.ok or span.done < 0):
+            continue
+        until = min(span.ret, end_ns)
+        if until - span.call < PATIENCE_NS:
+            continue
+        stretch = crowds.room(span, until)
+        wanted = PATIENCE_NS if busy else patience
+        if _length(stretch) >= wanted and not _faulty(*stretch, view):
+            yield _leaked(key, span, stretch, crowds.k)
+
+
+def _leaked(key: str | None, span: Span, stretch: tuple[int, int], k: int) -> Anomaly:
+    got = "was told busy" if span.seen == BUSY else "waited"
+    return Anomaly(
+        kind="permit-leaked",
+        ops=list(dict.fromkeys([span.invoke, span.event])),
+        says=at_key(key)
+        + f"{span.who} {got} (asked at {ms(span.call)}), but from {ms(stretch[0])} to "
+        f"{ms(stretch[1])} fewer than all {k} permits can have been out",
+        key=key,
+        legal_if=f"{k} others had held or asked for a permit then",
+    )
 
 
 def _faulty(start_ns: int, end_ns: int, view: View) -> bool:

@@ -86,7 +86,7 @@ class Recovery:
 
 def takeovers(view: View) -> Iterator[Takeover]:
     """For each fault on a client that held a lock just then: what became of its lock."""
-    for fault in view.context.faults:
+    for fault in (*view.context.faults, *view.crashes):
         victims = {process for target in fault.targets for process in _processes(target, view)}
         if not fault.bit or not victims:
             continue

@@ -3,7 +3,9 @@
 UNKNOWN, with what was measured, why it matters, what to change and how to silence it, when
 
     nothing completed · no lock was granted · no two workers ever wanted one lock at once ·
-    a planned fault was not injected, left no evidence, or was not healed · an aimed fault missed
+    permits were never all out · no two readers met, or no writer got in · nobody crashed where
+    that is the workload · a planned fault was not injected, left no evidence, or was not healed ·
+    an aimed fault missed
 
 Trap: this never says FALSE.  A run can be vacuous and still have found a violation, and then the
 violation counts.
@@ -22,6 +24,7 @@ from harness.core.protocols import CheckContext, FaultWindow
 from harness.core.result import Anomaly, Result, Valid
 
 HOLDING = frozenset({"held", "near-expiry", "renewing"})
+CLAIM_LESS = "claim only what other checkers show, or leave vacuity out of the claim"
 WAITING = frozenset({"waiting", "between-grant-and-reply"})
 
 
@@ -92,7 +95,39 @@ def _work(view: View) -> Iterator[Anomaly]:
             "no two workers ever wanted the same lock at the same time",
             "exclusion is only shown where somebody is kept out",
             "more workers, fewer keys, longer holds",
-            "claim only what other checkers show, or leave vacuity out of the claim",
+            CLAIM_LESS,
+        )
+    elif view.sharing.k > 1 and view.inside_max < view.sharing.k:
+        yield _problem(
+            "never-full",
+            f"of {view.sharing.k} permits at most {view.inside_max} were out at once",
+            "that no more are given is only shown where all are out",
+            "more workers, longer holds, shorter pauses",
+            CLAIM_LESS,
+        )
+    elif view.sharing.modes and view.readers_max < 2:
+        yield _problem(
+            "no-two-readers",
+            "no two readers ever held the lock at the same time",
+            "such a lock may be a plain mutex, and that readers share was not shown",
+            "a greater readers_pct, more workers, longer holds",
+            CLAIM_LESS,
+        )
+    elif view.sharing.modes and not view.written:
+        yield _problem(
+            "no-writer",
+            "no writer was ever granted the lock",
+            "that a writer is alone is only shown where there is one",
+            "a smaller readers_pct, or a longer acquire_timeout_ms: do readers keep writers out?",
+            CLAIM_LESS,
+        )
+    elif view.context.crashes and not view.crashes:
+        yield _problem(
+            "nobody-crashed",
+            "no worker crashed in its section",
+            "what becomes of the locks of the dead was not shown",
+            "a smaller workload.params.every, a longer run",
+            CLAIM_LESS,
         )
 
 

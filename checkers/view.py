@@ -22,10 +22,12 @@ from checkers.models.base import ACQUIRE, BUSY, LOCK_F, RELEASE, RENEW
 from checkers.models.shared import RW_F
 from checkers.monitors.belief import LOST, Pause, Window, windows
 from checkers.monitors.span import INF, Span, by_key
+from checkers.sharing import Sharing, reads
 from harness.core.history import NEMESIS, History, Interval, Op, Type
 from harness.core.protocols import CheckContext, FaultWindow
 
 WORKER_KILL, WORKER_PAUSE = "worker-kill", "worker-pause"
+CRASH = "crash"  # operation of a worker that dies because its workload says so
 
 
 class View:
@@ -88,7 +90,12 @@ class View:
         )
 
     @cached_property
-    def kinds(self) -> bool:
+    def sharing(self) -> Sharing:
+        """Who may hold a lock beside whom."""
+        k = self.context.k if self.context.k > 1 else (self.history.header.k or 1)
+        return Sharing(k, self._kinds())
+
+    def _kinds(self) -> bool:
         """Whether locks have read and write modes here."""
         return any(
             op.invoke.f in RW_F or (op.invoke.f in LOCK_F and op.field("mode") is not None)
@@ -135,7 +142,41 @@ class View:
                 for target in fault.targets:
                     for process in self.processes(target):
                         found.setdefault(process, []).append(fault.start_ns)
+        for process, fault in self._crashed:
+            found.setdefault(process, []).append(fault.start_ns)
         return found
+
+    @cached_property
+    def crashes(self) -> list[FaultWindow]:
+        """Deaths that were the workload's own doing, as faults on their workers."""
+        return [fault for _, fault in self._crashed]
+
+    @cached_property
+    def _crashed(self) -> list[tuple[int | str, FaultWindow]]:
+        found: list[tuple[int | str, FaultWindow]] = []
+        for op in self.history.intervals():
+            process = op.invoke.process
+            if op.invoke.f != CRASH or op.complete is None:
+                continue
+            fault = FaultWindow(
+                id=-1 - len(found),
+                kind=WORKER_KILL,
+                targets=[f"w{self.worker(process)}"],
+                start_ns=op.invoke.time,
+                end_ns=op.complete.time,
+                bit=True,
+                healed=True,
+            )
+            found.append((process, fault))
+        return found
+
+    def waited_to(self, span: Span) -> int:
+        """Until when the client of an operation waited for its answer (ns): to its completion, of
+        whatever outcome, or its death; INF if there was neither."""
+        ops = self.history.ops
+        until = ops[span.done].time if 0 <= span.done < len(ops) else INF
+        died = (at for at in self.deaths.get(span.process, ()) if at >= span.call)
+        return min(until, min(died, default=INF))
 
     @cached_property
     def pauses(self) -> list[Pause]:
@@ -199,10 +240,39 @@ class View:
         return self.believed(enforced=self.context.enforced_deadline)
 
     @cached_property
+    def inside_max(self) -> int:
+        """Most processes that believed to hold one lock at once."""
+        return max((_most(found) for found in self.windows.values()), default=0)
+
+    @cached_property
+    def readers_max(self) -> int:
+        """The same of readers alone."""
+        return max(
+            (_most([w for w in found if reads(w.acquire)]) for found in self.windows.values()),
+            default=0,
+        )
+
+    @cached_property
+    def written(self) -> bool:
+        """Whether one that asked for it as a writer (not as a probe) was ever granted a lock."""
+        return any(span.value.get("mode") is not None and not reads(span) for span in self.grants)
+
+    @cached_property
     def contended(self) -> bool:
         """Whether two processes ever wanted one key at the same time: one waited or was refused
         while another held, waited, or tried."""
         return any(_contended(spans) for spans in self.locks.values())
+
+
+def _most(windows: Sequence[Window]) -> int:
+    """Most windows that are open at one time; touching is no overlap."""
+    changes = [(w.start, 1) for w in windows if w.end > w.start]
+    changes += [(w.end, -1) for w in windows if w.end > w.start]
+    inside = most = 0
+    for _, change in sorted(changes):
+        inside += change
+        most = max(most, inside)
+    return most
 
 
 def unasked_ends(ops: Sequence[Interval]) -> list[Interval]:

@@ -14,7 +14,13 @@ _SEQUENCE = "nextval of a sequence, in the session that holds the lock"
 
 
 def _psycopg(
-    name: str, file: str, *, fencing: str = "", args: Mapping[str, str] | None = None, says: str
+    name: str,
+    file: str,
+    *,
+    fencing: str = "",
+    args: Mapping[str, str] | None = None,
+    reads: bool = False,
+    says: str,
 ) -> Library:
     return Library(
         name=name,
@@ -24,20 +30,24 @@ def _psycopg(
         backends=BACKENDS,
         args=args or {},
         lease="connection",
-        powers=("fenced",) if fencing else (),
+        powers=(*(["fenced"] if fencing else []), *(["read"] if reads else [])),
         fencing=fencing,
         says=says,
     )
 
 
 PSYCOPG = _psycopg(
-    "psycopg", "psycopg_advisory.py", says="pg_advisory_lock on a connection of psycopg, by hand"
+    "psycopg",
+    "psycopg_advisory.py",
+    reads=True,
+    says="pg_advisory_lock on a connection of psycopg, by hand; _shared for readers",
 )
 PSYCOPG_FENCED = _psycopg(
     "psycopg-fenced",
     "psycopg_advisory.py",
     fencing=_SEQUENCE,
     args={"fenced": "yes"},
+    reads=True,
     says="the same lock; each grant draws a token from a sequence",
 )
 PSYCOPG_XACT = _psycopg(

@@ -21,9 +21,17 @@ def recipe_library(
     renewable: bool = True,
     fencing: str = "",
     canary: str = "",
+    reads: bool = False,
+    permits: bool = False,
 ) -> Library:
     """A Library whose code is the recipe class at ``recipe`` ("module:Class")."""
-    powers = [("renew", renewable), ("believes", True), ("fenced", bool(fencing))]
+    powers = [
+        ("renew", renewable),
+        ("believes", True),
+        ("fenced", bool(fencing)),
+        ("read", reads),
+        ("permits", permits),
+    ]
     return Library(
         name=name,
         adapter=ADAPTER,
@@ -50,4 +58,16 @@ REDIS_FENCED = recipe_library(
     "clients.recipes.redis_lock:FencedRedisLock",
     fencing="INCR of a counter per lock, in the script that grants",
     says="the same lock; each grant carries a token that grows",
+)
+REDIS_RW = recipe_library(
+    "recipe-redis-rw",
+    "clients.recipes.redis_rw:RedisRwLock",
+    reads=True,
+    says="a read/write lock: a writer alone or readers with a lease each, waiting writers first",
+)
+REDIS_SEMAPHORE = recipe_library(
+    "recipe-redis-semaphore",
+    "clients.recipes.redis_semaphore:RedisSemaphore",
+    permits=True,
+    says="k permits with a lease each, by the server's clock",
 )

@@ -120,10 +120,10 @@ PY_REDIS_SEMAPHORE = _redis(
     "py-redis-semaphore",
     "py_redis_semaphore.py",
     imports="redis_semaphore",
-    powers=("renew", "fenced", "signals-loss"),
+    powers=("renew", "fenced", "signals-loss", "permits"),
     fencing=_COUNTER,
     loss_signal="callback",
-    says="redis_semaphore.Mutex(), a set of owners with a heartbeat and a callback",
+    says="redis_semaphore.Mutex() and Semaphore(), a set of owners with a heartbeat and a callback",
     extra=BY_ITSELF,
 )
 PORTALOCKER = _redis(

@@ -51,6 +51,8 @@ LIBRARIES = Registry(
         "kazoo": "clients.zookeeper_libraries:KAZOO",
         "kazoo-fenced": "clients.zookeeper_libraries:KAZOO_FENCED",
         "kazoo-sequence": "clients.zookeeper_libraries:KAZOO_SEQUENCE",
+        "kazoo-rw": "clients.zookeeper_libraries:KAZOO_RW",
+        "kazoo-semaphore": "clients.zookeeper_libraries:KAZOO_SEMAPHORE",
         "tooz-zookeeper": "clients.zookeeper_libraries:TOOZ",
         "go-etcd-concurrency": "clients.other_libraries:GO_ETCD",
         "go-redsync": "clients.other_libraries:GO_REDSYNC",

@@ -8,7 +8,13 @@ from clients.libraries import ROOM, Library
 
 
 def _kazoo(
-    name: str, file: str, *, says: str, fencing: str = "", args: Mapping[str, str] | None = None
+    name: str,
+    file: str,
+    *,
+    says: str,
+    fencing: str = "",
+    args: Mapping[str, str] | None = None,
+    power: str = "",
 ) -> Library:
     return Library(
         name=name,
@@ -18,7 +24,7 @@ def _kazoo(
         backends=("zookeeper3",),
         args=args or {},
         lease="session",
-        powers=("fenced", "signals-loss") if fencing else ("signals-loss",),
+        powers=(*(["fenced"] if fencing else []), "signals-loss", *([power] if power else [])),
         fencing=fencing,
         loss_signal="callback",
         says=says,
@@ -41,6 +47,20 @@ KAZOO_SEQUENCE = _kazoo(
     args={"source": "sequence"},
     fencing="sequence number in the name of the lock's node",
     says="KazooClient.Lock() with its place in the queue as its token",
+)
+KAZOO_RW = _kazoo(
+    "kazoo-rw",
+    "kazoo_shared.py",
+    args={"recipe": "rw"},
+    power="read",
+    says="KazooClient.ReadLock() and WriteLock(), nodes in one queue",
+)
+KAZOO_SEMAPHORE = _kazoo(
+    "kazoo-semaphore",
+    "kazoo_shared.py",
+    args={"recipe": "semaphore"},
+    power="permits",
+    says="KazooClient.Semaphore(), an ephemeral node for each permit and a lock to queue in",
 )
 TOOZ = Library(
     name="tooz-zookeeper",

@@ -28,6 +28,7 @@ from harness.store import (
     read_json,
     read_resource,
 )
+from harness.workloads.registry import WORKLOADS
 
 
 def context_of(
@@ -42,15 +43,17 @@ def context_of(
     lease_kind: str,
 ) -> CheckContext:
     """What checkers may know besides the history."""
-    mode = scenario.resource.mode
+    kind, mode = WORKLOADS.load(scenario.workload.kind)(), scenario.resource.mode
     return CheckContext(
         ttl_ns=scenario.workload.ttl_ms * 1_000_000 if has_lease else None,
         lease_kind=lease_kind,
         drift_ppm=scenario.run.drift_ppm,
         enforced_deadline=enforced_deadline,
+        k=permits_of(scenario),
         workers=scenario.workload.workers,
         servers=servers_of(scenario.backend.name),
-        resource_mode="" if mode == "none" else mode,
+        resource_mode="" if mode == "none" or not kind.writes else mode,
+        crashes=kind.crashes,
         recovery_ms_max=scenario.run.recovery_ms,
         belief_lag_ms_max=scenario.run.belief_ms,
         planned_faults=len(plan.faults),
@@ -58,6 +61,12 @@ def context_of(
         resource=list(resource),
         failures=list(failures),
     )
+
+
+def permits_of(scenario: Scenario) -> int:
+    """How many may hold one lock of this scenario at once."""
+    kind = WORKLOADS.load(scenario.workload.kind)()
+    return int(kind.permits(kind.settle(scenario.workload.params)))
 
 
 def servers_of(backend: str) -> tuple[str, ...]:

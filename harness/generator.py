@@ -28,6 +28,15 @@ _MASK = (1 << 64) - 1
 _OK = str(Type.OK)
 
 
+class Crash(msgspec.Struct, frozen=True, gc=False):
+    """The end of a worker's process.  how: "kill" (SIGKILL) or "exit" (it ends by itself, without
+    a release).  point: where in its section.  back_ms: until another takes its place."""
+
+    how: str
+    point: str
+    back_ms: int
+
+
 class Step(msgspec.Struct, frozen=True, gc=False):
     """One operation for ``worker``, not before ``at_ns`` (ns since the start of the run)."""
 
@@ -41,6 +50,12 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     token: int | None = None
     tick: int | None = None
     """Whose work a write does, where work is numbered."""
+    mode: str = ""
+    """Of an acquire: "read" to share the lock with other readers, "write" or "" to be alone."""
+    k: int | None = None
+    """Of an acquire: permits that the semaphore has."""
+    crash: Crash | None = None
+    """Of a step "crash": how the worker's process ends."""
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
@@ -80,6 +95,7 @@ class SectionSpec(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     read_early: bool = False  # reads when its work begins and writes when it ends
     patience_ms: tuple[int, int] | None = None  # longest wait, drawn for each attempt
     beat_ns: int | None = None  # between two writes; None: all at the end of the work
+    k: int | None = None  # permits, where the lock is a semaphore
     name: str = ""  # distinguishes the holds of the main and of the final phase
 
 
@@ -150,7 +166,7 @@ class Section(msgspec.Struct, frozen=True, gc=False):
             timeout_ms = spec.timeout_ms
             if spec.patience_ms is not None:
                 timeout_ms = draw(spec.seed, self.worker, self.number, 3, span=spec.patience_ms)
-            step = Step(self.worker, at_ns, "acquire", key, hold, spec.ttl_ms, timeout_ms)
+            step = Step(self.worker, at_ns, "acquire", key, hold, spec.ttl_ms, timeout_ms, k=spec.k)
             return step, replace(self, stage="acquire", at_ns=at_ns, key=key, hold=hold)
         if self.stage == "work":
             resource = f"r{self.key[1:]}"

@@ -25,13 +25,14 @@ from harness.core import limits
 from harness.core.clock import NS_PER_MS, NS_PER_S, Clock
 from harness.core.history import Type
 from harness.core.messages import PoolEvent, Reply, Request, WorkerPool
-from harness.generator import Completion, Generator, Step
+from harness.generator import Completion, Crash, Generator, Step
 from harness.journal import Journal
 from harness.liveview import LiveView
 from harness.nemesis_runner import NemesisRunner
 
 IDLE_POLL_NS = 50 * NS_PER_MS  # longest wait when nothing is scheduled
 REOPEN_DELAY_NS = 100 * NS_PER_MS  # between two attempts to open a session
+CRASH_WAIT_NS = 5 * NS_PER_MS  # until it is looked again whether a fault still acts on a worker
 LOCK_OPS = frozenset({"acquire", "release", "renew"})
 
 
@@ -81,6 +82,7 @@ class Interpreter:
         self._dead: set[int] = set()
         self._free: list[int] = []
         self._timed: list[tuple[int, int, Step | None]] = []
+        self._away: list[tuple[int, int]] = []  # when a crashed worker comes back
         self._requests = 0
         self._fatal = False
         self._turn_ns = 0
@@ -116,6 +118,8 @@ class Interpreter:
                 break
             nemesis_wake_ns = nemesis.tick(now_ns)
             self._dispatch(now_ns)
+            if self._away:
+                self._bring_back(now_ns)
             if not self._flight and not self._timed and self._is_over():
                 break
             wake_ns = now_ns + IDLE_POLL_NS
@@ -125,6 +129,8 @@ class Interpreter:
                 wake_ns = self._timed[0][0]
             if nemesis_wake_ns is not None and nemesis_wake_ns < wake_ns:
                 wake_ns = nemesis_wake_ns
+            if self._away and self._away[0][0] < wake_ns:
+                wake_ns = self._away[0][0]
             for event in poll(self.start_ns + wake_ns):
                 self._take(event)
             journal.flush_if_due(now_ns)
@@ -133,9 +139,8 @@ class Interpreter:
                 self._on_turn(now_ns)
 
     def _is_over(self) -> bool:
-        return (
-            not self._free and not self._opening and self.nemesis.is_idle() and not self._starting()
-        )
+        busy = self._free or self._opening or self._away
+        return not busy and self.nemesis.is_idle() and not self._starting()
 
     def drain(self, deadline_ns: int) -> None:
         """Takes the completions that come until ``deadline_ns`` (ns since the start)."""
@@ -157,7 +162,7 @@ class Interpreter:
         for worker in self._free:
             step, generator = generator.op(worker, now_ns)
             if step is not None:
-                if step.at_ns <= now_ns:
+                if step.at_ns <= now_ns and step.crash is None:
                     self._send(step, now_ns)
                 else:
                     heapq.heappush(self._timed, (step.at_ns, worker, step))
@@ -173,6 +178,9 @@ class Interpreter:
                 continue
             if step is None:
                 self._session(worker, "open")
+            elif step.crash is not None and self.nemesis.acts_on(worker):
+                # A fault would take this death for its own: the crash waits until that is over.
+                heapq.heappush(self._timed, (now_ns + CRASH_WAIT_NS, worker, step))
             else:
                 self._send(step, now_ns)
 
@@ -181,11 +189,18 @@ class Interpreter:
         self._requests += 1
         process = self._process[worker]
         value: dict[str, Any] = {"hold": step.hold}
+        if step.crash is not None:
+            self._crash(step, step.crash, now_ns, {**value, "point": step.crash.point})
+            return
         request = Request(self._requests, do, step.key, step.hold)
         if self._leased and do in ("acquire", "renew"):
             value["ttl_ns"] = step.ttl_ms * NS_PER_MS
         if do == "acquire":
             request.ttl_ms, request.timeout_ms = step.ttl_ms, step.timeout_ms
+            if step.mode:
+                value["mode"] = step.mode
+                request.mode = "read" if step.mode == "read" else None
+            request.k = step.k
         elif do == "renew":
             request.ttl_ms = step.ttl_ms
         elif do == "write":
@@ -201,6 +216,23 @@ class Interpreter:
         self._flight[worker] = InFlight(step, self._requests, process, now_ns)
         self.view.sent(worker, do, step.key, self.start_ns + now_ns)
         self.pool.send(worker, request)
+
+    def _crash(self, step: Step, crash: Crash, now_ns: int, value: dict[str, Any]) -> None:
+        """Ends the worker's process; its end of file completes the step."""
+        worker = step.worker
+        self.journal.invoke(now_ns, self._process[worker], step.do, step.key, value)
+        self._flight[worker] = InFlight(step, self._requests, self._process[worker], now_ns)
+        self.view.died(worker)
+        handle = self.pool.handles[worker]
+        self.nemesis.absent.add(handle.name)
+        if crash.how == "exit":
+            handle.leave()
+        else:
+            handle.kill()
+
+    def _bring_back(self, now_ns: int) -> None:
+        while self._away and self._away[0][0] <= now_ns:
+            self.pool.restart(heapq.heappop(self._away)[1])
 
     def _session(self, worker: int, do: str) -> None:
         """Sends ``open`` or ``close``; after a close comes an open, after an open it is free."""
@@ -227,6 +259,7 @@ class Interpreter:
                 self._opened(worker, reply)
         elif reply.event == "hello":
             self._dead.discard(worker)
+            self.nemesis.absent.discard(self.pool.handles[worker].name)
             self.hellos[worker] = reply.value if isinstance(reply.value, dict) else {}
             self._session(worker, "open")
         elif reply.event == "lost":
@@ -294,12 +327,17 @@ class Interpreter:
         heapq.heapify(self._timed)
         self.view.died(worker)
         flight = self._flight.pop(worker, None)
-        if not self.nemesis.expects_death(worker):
+        crash = None if flight is None else flight.step.crash
+        if crash is not None:
+            heapq.heappush(self._away, (now_ns + crash.back_ms * NS_PER_MS, worker))
+        elif not self.nemesis.expects_death(worker):
             self.failures.append(f"worker {worker} died: {event.died}")
             self._fatal = True
         self._process[worker] += self.workers
         if flight is not None:
-            reply = Reply(flight.request, Type.INFO, error=f"worker died: {event.died}")
+            how = event.died.partition(";")[0]
+            died = f"worker died: {event.died}" if crash is None else f"crashed: {how}"
+            reply = Reply(flight.request, Type.INFO, error=died)
             self.journal.complete(
                 now_ns,
                 flight.process,

@@ -120,6 +120,7 @@ class NemesisRunner:
         self.windows: list[FaultWindow] = []
         self.failures: list[str] = []
         self.planned = len(steps)
+        self.absent: set[str] = set()  # workers that are gone by themselves: nobody to be hit
         self._waiting = list(steps)
         self._active: dict[int, Active] = {}
         self._healed_ns: dict[int, int] = {}
@@ -190,6 +191,11 @@ class NemesisRunner:
             for active in self._active.values()
         )
 
+    def acts_on(self, worker: int) -> bool:
+        """True while a fault is active whose target is this worker itself."""
+        name = self.world.workers[worker].name
+        return any(name in active.window.targets for active in self._active.values())
+
     def stop(self) -> None:
         """No further step fires; active ones heal in their time."""
         self._waiting.clear()
@@ -254,6 +260,7 @@ class NemesisRunner:
         targets = resolve(step.target, FAULTS.load(step.kind).acts_on, world, self._rng[step.id])
         # Two faults on one target would take each other's effect for their own: the later waits.
         busy = {name for active in self._active.values() for name in active.window.targets}
+        busy |= self.absent
         return [] if busy.intersection(targets) else targets
 
     def _fire(self, step: FaultStep, targets: list[str]) -> None:
@@ -354,7 +361,7 @@ class NemesisRunner:
 
     def _candidates(self, acts_on: str) -> list[str]:
         if acts_on == "worker":
-            return [worker.name for worker in self.world.workers]
+            return list(dict.fromkeys(worker.name for worker in self.world.workers))
         if acts_on == "node":
             return list(self.world.cluster.nodes)
         return [link.name for link in self.world.cluster.links]

@@ -99,11 +99,22 @@ def _workload(workload: Mapping[str, Any]) -> Iterator[str]:
             "a renewal must come before the lease ends (a third of it is usual)"
         )
     workers, keys = workload.get("workers", 4), workload.get("keys", 1)
+    yield from _misfits(kind, params, workers, keys)
     if isinstance(workers, int) and isinstance(keys, int) and 1 <= workers < keys:
         yield (
             f"workload.keys: {keys} locks for {workers} workers: nobody would ever contend; "
             f"use at most {workers}"
         )
+
+
+def _misfits(kind: object, params: object, workers: object, keys: object) -> Iterator[str]:
+    """What a workload's own parameters and the number of workers and locks make of each other."""
+    if not (isinstance(kind, str) and kind in WORKLOADS and isinstance(params, Mapping)):
+        return
+    made = WORKLOADS.load(kind)()
+    if isinstance(workers, int) and isinstance(keys, int) and not made.problems(params):
+        for problem in made.misfits(made.settle(params), workers=workers, keys=keys):
+            yield f"workload.params.{problem}"
 
 
 def _client(data: Mapping[str, Any]) -> Iterator[str]:
@@ -143,7 +154,18 @@ def library_problems(library: Library, data: Mapping[str, Any]) -> Iterator[str]
                 f"{path}.when: 'near-expiry' never comes: a lock of {name!r} has no time to live, "
                 f"it ends with its {library.lease}; use 'held'"
             )
-    if _table(data, "resource").get("mode") == "fenced" and not library.fencing:
+    kind = _table(data, "workload").get("kind", "mutex")
+    needs = WORKLOADS.load(kind).needs if isinstance(kind, str) and kind in WORKLOADS else ""
+    if needs and needs not in library.powers:
+        having = [one for one in LIBRARIES if needs in LIBRARIES.load(one).powers]
+        yield (
+            f"workload.kind: {kind!r} needs a library with the power {needs!r} and {name!r} has it "
+            f"not; use one of: {', '.join(having)}"
+        )
+    mode = _table(data, "resource").get("mode")
+    if mode in ("fenced", "cas") and needs == "permits":
+        yield f"resource.mode: {mode!r} refuses nothing: {kind!r} writes nothing; leave it out"
+    elif mode == "fenced" and not library.fencing:
         yield (
             f"resource.mode: 'fenced' needs fencing tokens and {name!r} gives none; "
             "use another mode or a library with tokens"

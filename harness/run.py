@@ -17,7 +17,7 @@ from pathlib import Path
 
 from clients.choice import Target
 from harness import store
-from harness.check import analyse, context_of, load_run
+from harness.check import analyse, context_of, load_run, permits_of
 from harness.core.clock import NS_PER_MS
 from harness.core.errors import HarnessError, RefusedError
 from harness.core.history import Header, History
@@ -171,6 +171,7 @@ def _operate(
         scenario=scenario.digest(),
         versions=dict(stage.versions),
         ttl_ns=scenario.workload.ttl_ms * NS_PER_MS if leased else None,
+        k=permits if (permits := permits_of(scenario)) > 1 else None,
     )
     world = World(
         clock=stage.clock,
@@ -252,7 +253,7 @@ def _phases(
     interpreter.run(main, deadline_ns=(limits.time_ms + wait_ms + longest_ms) * NS_PER_MS)
     nemesis.heal_all(interpreter.drain)
 
-    probes = section_spec(scenario, plan.seed, final=True)
+    probes = kind.probe(section_spec(scenario, plan.seed, final=True), params)
     begin_ns = interpreter.now()
     final = EachWorker(
         tuple(Section.of(probes, worker=w, sections=1, start_ns=begin_ns) for w in workers)

@@ -56,8 +56,10 @@ class ProcessWorker:
         env: dict[str, str],
         pool: ProcessPool,
         clock_shim: Path | None = None,
+        users: int = 1,
     ) -> None:
-        self.index, self.name = index, f"w{index}"
+        # Several workers of a run may be users of one process, which has the name of the first.
+        self.index, self.name = index, f"w{index * users}"
         self.skew = WorkerClock(self.name, log.with_suffix(".clock"), clock_shim)
         env = {**env, **self.skew.environment()}
         self._argv, self._log, self._env, self._pool = list(argv), log, env, pool
@@ -131,6 +133,13 @@ class ProcessWorker:
             os.kill(self.pid, signal.SIGKILL)
         self.process.wait(limits.WORKER_STOP_TIMEOUT_S)
 
+    def leave(self) -> None:
+        """Closes its stdin, at which every worker ends (docs/reference/worker-protocol.md)."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
     def start(self) -> None:
         """Starts it anew if it is dead."""
         if self.process is None or self.status().state == "dead":
@@ -175,12 +184,14 @@ class ProcessPool:
         log_dir: Path,
         mark: str,
         clock_shim: Path | None = None,
+        users: int = 1,
     ) -> None:
-        """clock_shim: start them with it, so that clock faults can be done (core/skew.py)."""
+        """clock_shim: start them with it, so that clock faults can be done (core/skew.py).
+        users: how many each of the processes will serve (harness/shared_pool.py)."""
         env = {MARK_VARIABLE: mark, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         log_dir.mkdir(parents=True, exist_ok=True)
         self._workers = [
-            ProcessWorker(i, argv, log_dir / f"w{i}.log", env, self, clock_shim)
+            ProcessWorker(i, argv, log_dir / f"w{i * users}.log", env, self, clock_shim, users)
             for i in range(workers)
         ]
         self.handles: list[WorkerHandle] = list(self._workers)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -165,11 +165,17 @@ def _signal(window: Window, signals: Sequence[Op]) -> None:
         _close(window, first.time, first.index, "lost signal")
 
 
-def overlaps(found: list[Window], *, pauses: Sequence[Pause] = ()) -> list[Overlap]:
-    """Pairs of windows of different processes that overlap, by a sweep; OVERLAPS_MAX at most."""
-    asleep: dict[int | str, list[Pause]] = {}
-    for pause in pauses:
-        asleep.setdefault(pause.process, []).append(pause)
+def overlaps(
+    found: list[Window],
+    *,
+    pauses: Sequence[Pause] = (),
+    clash: Callable[[Window, Window], bool] | None = None,
+) -> list[Overlap]:
+    """Pairs of windows of different processes that overlap, by a sweep; OVERLAPS_MAX at most.
+
+    clash: whether two of them must not (None: no two may).
+    """
+    asleep = _asleep(pauses)
     pairs: list[Overlap] = []
     believing: list[tuple[int, int, Window]] = []
     for number, window in enumerate(found):
@@ -177,6 +183,8 @@ def overlaps(found: list[Window], *, pauses: Sequence[Pause] = ()) -> list[Overl
             heapq.heappop(believing)
         for _, _, other in believing:
             if other.process == window.process or len(pairs) >= OVERLAPS_MAX:
+                continue
+            if clash is not None and not clash(other, window):
                 continue
             length = min(other.end, window.end) - window.start
             if length > 0:
@@ -186,6 +194,36 @@ def overlaps(found: list[Window], *, pauses: Sequence[Pause] = ()) -> list[Overl
         if window.end > window.start:
             heapq.heappush(believing, (window.end, number, window))
     return pairs
+
+
+def crowds(found: list[Window], k: int, *, pauses: Sequence[Pause] = ()) -> list[Overlap]:
+    """Windows that begin when ``k`` others are open, each with the one of them open for longest;
+    ``overlap_ns``: until k are left."""
+    asleep = _asleep(pauses)
+    pairs: list[Overlap] = []
+    believing: list[tuple[int, int, Window]] = []
+    for number, window in enumerate(found):
+        while believing and believing[0][0] <= window.start:
+            heapq.heappop(believing)
+        if window.end <= window.start:
+            continue
+        others = [other for _, _, other in believing]
+        if len(others) >= k and len(pairs) < OVERLAPS_MAX:
+            first = min(others, key=lambda other: other.start)
+            inside = [*others, window]
+            length = sorted(one.end for one in inside)[len(inside) - k - 1] - window.start
+            naive = sorted(one.naive_end for one in inside)[len(inside) - k - 1] - window.start
+            active = length - _slept(first, window, length, asleep)
+            pairs.append(Overlap(first, window, window.start, length, naive, active))
+        heapq.heappush(believing, (window.end, number, window))
+    return pairs
+
+
+def _asleep(pauses: Sequence[Pause]) -> dict[int | str, list[Pause]]:
+    asleep: dict[int | str, list[Pause]] = {}
+    for pause in pauses:
+        asleep.setdefault(pause.process, []).append(pause)
+    return asleep
 
 
 def naive_overlaps(found: list[Window]) -> int:
@@ -202,17 +240,17 @@ def naive_overlaps(found: list[Window]) -> int:
 
 def _slept(x: Window, y: Window, length: int, asleep: Mapping[int | str, list[Pause]]) -> int:
     """How much of [y.start, y.start + length] either of the two slept."""
-    start, end = y.start, y.start + length
-    parts = sorted(
-        (max(start, p.start), min(end, p.end))
-        for process in (x.process, y.process)
-        for p in asleep.get(process, ())
-        if p.start < end and p.end > start
-    )
+    pauses = [p for process in (x.process, y.process) for p in asleep.get(process, ())]
+    return slept(pauses, y.start, y.start + length)
+
+
+def slept(pauses: Iterable[Pause], start: int, end: int) -> int:
+    """How much of [start, end] lies in any of the pauses, which may overlap."""
     total, reached = 0, start
-    for a, b in parts:
-        total += max(0, b - max(a, reached))
-        reached = max(reached, b)
+    for pause in sorted(pauses, key=lambda pause: pause.start):
+        until = min(pause.end, end)
+        total += max(0, until - max(pause.start, reached))
+        reached = max(reached, until)
     return total
 
 

@@ -139,7 +139,11 @@ class KazooLock(Shares):
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         """``ttl_ms`` means nothing to a lock of a session; see the option session_ms."""
-        held = Held(self.objects.get(key) or self.make_lock(key, ttl_ms))
+        return self.take(self.objects.get(key) or self.make_lock(key, ttl_ms), timeout_ms)
+
+    def take(self, lock: Any, timeout_ms: int) -> Grant:
+        """Acquires one of kazoo's locks, whatever its kind."""
+        held = Held(lock)
         with self._guard:
             self._held.append(held)
         try:

@@ -4,6 +4,8 @@
     SET lock_timeout; pg_advisory_lock(k)        with a time to wait
     pg_advisory_unlock(k)
 
+and for readers the same functions ending in ``_shared``.
+
 With ``--adapter-arg fenced=yes`` each grant draws a token from a sequence, in the same session,
 after the lock was got: a later holder draws later, so tokens grow.
 
@@ -48,29 +50,37 @@ class PsycopgAdvisory(common.OneSession):
             common.make_fence(self.connection)
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
+        return self._acquire(key, timeout_ms, "")
+
+    def acquire_read(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
+        return self._acquire(key, timeout_ms, "_shared")
+
+    def _acquire(self, key: str, timeout_ms: int, kind: str) -> Grant:
         number = common.number_of(key)
         if timeout_ms <= 0:
-            if not self._ask("SELECT pg_try_advisory_lock(%s)", number):
+            if not self._ask(f"SELECT pg_try_advisory_lock{kind}(%s)", number):
                 raise Refused("busy")
         else:
             if timeout_ms != self._timeout_ms:
                 self._ask("SELECT set_config('lock_timeout', %s, false)", f"{timeout_ms}ms")
                 self._timeout_ms = timeout_ms
-            self._ask("SELECT pg_advisory_lock(%s)", number)
-        token = self._token(number) if self.fenced else None
-        return Grant(f"{os.getpid()}/{self.connection.info.backend_pid}", token, number)
+            self._ask(f"SELECT pg_advisory_lock{kind}(%s)", number)
+        token = self._token(number, kind) if self.fenced else None
+        unlock = f"SELECT pg_advisory_unlock{kind}(%s)"
+        owner = f"{os.getpid()}/{self.connection.info.backend_pid}"
+        return Grant(owner, token, (unlock, number))
 
-    def _token(self, number: int) -> int:
+    def _token(self, number: int, kind: str) -> int:
         try:
             return int(self._ask(f"SELECT nextval('{common.FENCE}')"))
         except errors.ReadOnlySqlTransaction as error:
             # No token, no grant; if the unlock fails too, nobody knows.
-            if self._ask("SELECT pg_advisory_unlock(%s)", number) is not True:
+            if self._ask(f"SELECT pg_advisory_unlock{kind}(%s)", number) is not True:
                 raise Unknown(f"{error}; then the unlock found no lock") from error
             raise
 
     def release(self, grant: Grant) -> None:
-        if not self._ask("SELECT pg_advisory_unlock(%s)", grant.handle):
+        if not self._ask(*grant.handle):
             raise Refused("not-held")
 
     def close(self) -> None:

@@ -80,7 +80,10 @@ class RecipeClient:
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> contract.Grant:
         if ttl_ms is None:
             raise contract.Refused("ttl_ms is missing; a recipe needs it")
-        granted: Grant = self._drive(self.recipe.acquire(key, ttl_ms, timeout_ms))
+        return self._granted(key, self.recipe.acquire(key, ttl_ms, timeout_ms))
+
+    def _granted(self, key: str, operation: Generator[Command, Any, Grant]) -> contract.Grant:
+        granted: Grant = self._drive(operation)
         return contract.Grant(granted.owner, granted.token, handle=(key, granted))
 
     def release(self, grant: contract.Grant) -> None:
@@ -140,6 +143,26 @@ class RecipeClient:
         return self.client.eval(script.lua, len(keys), *keys, *args)
 
 
+class ReadingRecipeClient(RecipeClient):
+    """The same for recipes that readers may share."""
+
+    def acquire_read(self, key: str, ttl_ms: int | None, timeout_ms: int) -> contract.Grant:
+        if ttl_ms is None:
+            raise contract.Refused("ttl_ms is missing; a recipe needs it")
+        return self._granted(key, self.recipe.acquire_read(key, ttl_ms, timeout_ms))
+
+
+class CountingRecipeClient(RecipeClient):
+    """The same for recipes with permits."""
+
+    def acquire_permit(
+        self, key: str, k: int, ttl_ms: int | None, timeout_ms: int
+    ) -> contract.Grant:
+        if ttl_ms is None:
+            raise contract.Refused("ttl_ms is missing; a recipe needs it")
+        return self._granted(key, self.recipe.acquire_permit(key, k, ttl_ms, timeout_ms))
+
+
 class RenewableRecipeClient(RecipeClient):
     """The same for recipes that can renew."""
 
@@ -163,7 +186,14 @@ def make(recipe: str) -> RecipeClient:
     """The client for the recipe class at ``recipe`` ("module:Class")."""
     module, _, name = recipe.partition(":")
     recipe_class = getattr(importlib.import_module(module), name)
-    return (RenewableRecipeClient if recipe_class.renewable else RecipeClient)(recipe_class)
+    powers = [
+        (RenewableRecipeClient, recipe_class.renewable),
+        (ReadingRecipeClient, recipe_class.reads),
+        (CountingRecipeClient, recipe_class.permits),
+    ]
+    bases = tuple(power for power, has in powers if has) or (RecipeClient,)
+    made: RecipeClient = type("ThisRecipeClient", bases, {})(recipe_class)
+    return made
 
 
 ADAPTER = make

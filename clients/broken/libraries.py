@@ -16,6 +16,10 @@ from clients.broken import (
     read_then_delete,
     release_without_check,
     renewal_recreates,
+    rw_readers_counted,
+    rw_writer_among_readers,
+    semaphore_counted,
+    semaphore_one_too_many,
     set_then_expire,
     token_reused,
 )
@@ -33,6 +37,8 @@ def _library(name: str, recipe: type[Recipe], canary: Canary) -> Library:
         renewable=recipe.renewable,
         fencing="a counter that does not do its work" if recipe.fencing else "",
         canary=canary.checker,
+        reads=recipe.reads,
+        permits=recipe.permits,
         says=f"{canary.kind}: {canary.says}",
     )
 
@@ -56,6 +62,22 @@ CONSTANT_TOKEN = _library(
     "broken-constant-token", constant_token.ConstantToken, constant_token.CANARY
 )
 TOKEN_REUSED = _library("broken-token-reused", token_reused.TokenReused, token_reused.CANARY)
+RW_WRITER_AMONG_READERS = _library(
+    "broken-rw-writer-among-readers",
+    rw_writer_among_readers.WriterAmongReaders,
+    rw_writer_among_readers.CANARY,
+)
+RW_READERS_COUNTED = _library(
+    "broken-rw-readers-counted", rw_readers_counted.ReadersCounted, rw_readers_counted.CANARY
+)
+SEMAPHORE_ONE_TOO_MANY = _library(
+    "broken-semaphore-one-too-many",
+    semaphore_one_too_many.OneTooMany,
+    semaphore_one_too_many.CANARY,
+)
+SEMAPHORE_COUNTED = _library(
+    "broken-semaphore-counted", semaphore_counted.Counted, semaphore_counted.CANARY
+)
 
 
 def canary(name: str) -> Canary:

@@ -89,6 +89,10 @@ class Recipe:
     """``ttl``, or ``none`` for a lock that never expires."""
     fencing: ClassVar[bool] = False
     renewable: ClassVar[bool] = True
+    reads: ClassVar[bool] = False
+    """Whether readers may share it (``acquire_read``); ``acquire`` is the writer's."""
+    permits: ClassVar[bool] = False
+    """Whether it is a semaphore (``acquire_permit``)."""
 
     def __init__(
         self, now: Callable[[], int], rng: random.Random, options: Mapping[str, Any] | None = None
@@ -101,6 +105,14 @@ class Recipe:
 
     def acquire(self, key: str, ttl_ms: int, timeout_ms: int) -> Acquiring:
         """Returns a Grant, or raises Busy after ``timeout_ms`` (0 = one try)."""
+        raise NotImplementedError
+
+    def acquire_read(self, key: str, ttl_ms: int, timeout_ms: int) -> Acquiring:
+        """As ``acquire``, beside other readers."""
+        raise NotImplementedError
+
+    def acquire_permit(self, key: str, k: int, ttl_ms: int, timeout_ms: int) -> Acquiring:
+        """As ``acquire``, one of ``k`` permits."""
         raise NotImplementedError
 
     def release(self, key: str, grant: Grant) -> Asking:

@@ -3,4 +3,6 @@
 RECIPES = {
     "recipe-redis": "clients.recipe_libraries:REDIS",
     "recipe-redis-fenced": "clients.recipe_libraries:REDIS_FENCED",
+    "recipe-redis-rw": "clients.recipe_libraries:REDIS_RW",
+    "recipe-redis-semaphore": "clients.recipe_libraries:REDIS_SEMAPHORE",
 }

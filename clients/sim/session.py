@@ -94,7 +94,13 @@ class SimSession:
     def powers(self) -> list[str]:
         """As the real worker's hello names them."""
         recipe = self.recipe_class
-        powers = [("renew", recipe.renewable), ("believes", True), ("fenced", recipe.fencing)]
+        powers = [
+            ("renew", recipe.renewable),
+            ("believes", True),
+            ("fenced", recipe.fencing),
+            ("read", recipe.reads),
+            ("permits", recipe.permits),
+        ]
         return [name for name, has in powers if has]
 
     def _acquire(self, request: Request) -> Generator[Command, Any, Grant]:
@@ -105,6 +111,14 @@ class SimSession:
             raise Refused("ttl_ms is missing; do 'acquire' needs it")
         if hold in self._grants:
             raise Refused(f"hold is {hold!r}, which was granted before; holds must be fresh")
+        if request.mode is not None:
+            if request.mode != "read" or not recipe.reads:
+                raise Refused(f"mode is {request.mode!r}, which {self.library} cannot do")
+            return recipe.acquire_read(key, ttl_ms, request.timeout_ms or 0)
+        if request.k is not None:
+            if not recipe.permits:
+                raise Refused(f"k is {request.k}, and {self.library} has no permits")
+            return recipe.acquire_permit(key, request.k, ttl_ms, request.timeout_ms or 0)
         return recipe.acquire(key, ttl_ms, request.timeout_ms or 0)
 
     def _release(self, request: Request) -> Generator[Command, Any, None]:

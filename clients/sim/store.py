@@ -1,4 +1,4 @@
-"""A Redis-like server in virtual time: strings, expiry, counters and named scripts.
+"""A Redis-like server in virtual time: strings, sorted sets, expiry, counters, named scripts.
 
     store = SimStore(clock)
     store.execute(("SET", "k", "me", "NX", "PX", 100))     # True, or None if there is a "k"
@@ -19,15 +19,18 @@ from collections.abc import Callable
 from typing import Any
 
 from clients.recipes.base import ServerError
+from clients.sim import sorted_sets
 from clients.sim.clock import SimClock
 from harness.core.clock import NS_PER_MS
 
 Command = tuple[Any, ...]
-Entry = tuple[str, int | None]  # value, deadline in ms of the wall clock
+Entry = tuple[Any, int | None]  # value (text or a sorted set), deadline in ms of the wall clock
 
 NOT_AN_INTEGER = "value is not an integer or out of range"
+WRONG_KIND = "WRONGTYPE Operation against a key holding the wrong kind of value"
 NO_REPLICAS = "NOREPLICAS Not enough good replicas to write."
-WRITES = frozenset({"SET", "DEL", "EXPIRE", "PEXPIRE", "INCR", "FLUSHALL"})
+WRITES = frozenset({"SET", "DEL", "EXPIRE", "PEXPIRE", "INCR", "FLUSHALL", "DECR", "PEXPIREAT"})
+WRITES |= sorted_sets.WRITES
 CONFIG = {"min-replicas-to-write": "0"}
 """What CONFIG GET and SET know, with the values at the start."""
 PPM = 1_000_000
@@ -57,7 +60,12 @@ class SimStore:
             "FLUSHALL": self._flushall,
             "ECHO": self._echo,
             "CONFIG": self._config,
+            "DECR": self._decr,
+            "PEXPIREAT": self._pexpireat,
+            "TIME": self._time,
         }
+        for name, do in sorted_sets.COMMANDS.items():
+            self._do[name] = self._on_set(do)
 
     def execute(self, command: Command) -> Any:
         """Carries out one command now; ServerError for what a server would refuse."""
@@ -155,7 +163,7 @@ class SimStore:
 
     def _get(self, command: Command) -> str | None:
         entry = self._live(command[1])
-        return None if entry is None else entry[0]
+        return None if entry is None else _text(entry)
 
     def _del(self, command: Command) -> int:
         count = 0
@@ -187,11 +195,42 @@ class SimStore:
             return -2
         return -1 if entry[1] is None else entry[1] - self.wall_ms()
 
-    def _incr(self, command: Command) -> int:
+    def _pexpireat(self, command: Command) -> int:
         entry = self._live(command[1])
-        value, deadline_ms = ("0", None) if entry is None else entry
-        count = _integer(value) + 1
-        if count >= 1 << 63:
+        if entry is None:
+            return 0
+        self._data[command[1]] = (entry[0], _integer(command[2]))
+        return int(self._live(command[1]) is not None)
+
+    def _time(self, command: Command) -> list[str]:
+        seconds, rest_ns = divmod(self.wall_ns(), 1_000 * NS_PER_MS)
+        return [str(seconds), str(rest_ns // 1000)]
+
+    def _on_set(self, do: Callable[[sorted_sets.Scores, Command], Any]) -> Callable[[Command], Any]:
+        """A command on a sorted set: an empty one is not there, text is another kind."""
+
+        def carry_out(command: Command) -> Any:
+            entry = self._live(command[1])
+            scores, deadline_ms = ({}, None) if entry is None else entry
+            if not isinstance(scores, dict):
+                raise ServerError(WRONG_KIND)
+            reply = do(scores, command)
+            if scores:
+                self._data[command[1]] = (scores, deadline_ms)
+            else:
+                self._data.pop(command[1], None)
+            return reply
+
+        return carry_out
+
+    def _decr(self, command: Command) -> int:
+        return self._incr(command, by=-1)
+
+    def _incr(self, command: Command, by: int = 1) -> int:
+        entry = self._live(command[1])
+        value, deadline_ms = ("0", None) if entry is None else (_text(entry), entry[1])
+        count = _integer(value) + by
+        if not -(1 << 63) <= count < 1 << 63:
             raise ServerError("increment or decrement would overflow")
         self._data[command[1]] = (str(count), deadline_ms)
         return count
@@ -217,6 +256,12 @@ class SimStore:
     def _echo(self, command: Command) -> str:
         self.echoes += 1
         return str(command[1])
+
+
+def _text(entry: Entry) -> str:
+    if not isinstance(entry[0], str):
+        raise ServerError(WRONG_KIND)
+    return entry[0]
 
 
 def _integer(value: Any) -> int:

@@ -97,6 +97,13 @@ class SimWorker:
 
     def kill(self) -> None:
         """What it sent is on its way; everything else is gone."""
+        self._end("signal SIGKILL")
+
+    def leave(self) -> None:
+        """The same by its own will: no lock is released by any recipe's end."""
+        self._end("exit code 0")
+
+    def _end(self, how: str) -> None:
         if self.state == "dead":
             return
         self.state = "dead"
@@ -106,7 +113,7 @@ class SimWorker:
         self._operation = self._request = None
         self._inbox.clear()
         self._mail.clear()
-        self._outbox.append(PoolEvent(self.index, self._clock.now(), died="signal SIGKILL"))
+        self._outbox.append(PoolEvent(self.index, self._clock.now(), died=how))
 
     def start(self) -> None:
         """Starts it anew if it is dead; the event ``hello`` follows after START_NS."""

@@ -143,6 +143,24 @@ class Believing(Protocol):
 
 
 @runtime_checkable
+class Reading(Protocol):
+    """Optional power ``read``: a lock may be shared by readers; ``acquire`` is the writer's."""
+
+    def acquire_read(
+        self, key: str, ttl_ms: int | None, timeout_ms: int
+    ) -> Awaitable[Grant] | Grant: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """Optional power ``permits``: a semaphore; all who ask for a key say the same ``k``."""
+
+    def acquire_permit(
+        self, key: str, k: int, ttl_ms: int | None, timeout_ms: int
+    ) -> Awaitable[Grant] | Grant: ...
+
+
+@runtime_checkable
 class Granted(Protocol):
     """Optional: tells which servers granted the lock that was just got, by their names in
     ``open``; faults aimed at the ``granter`` hit them.  Not needed where there is one server."""
@@ -198,6 +216,8 @@ def powers(client: object) -> list[str]:
         ("believes", isinstance(client, Believing)),
         ("fenced", getattr(client, "fenced", False) is True),
         ("signals-loss", isinstance(client, LossSignalling)),
+        ("read", isinstance(client, Reading)),
+        ("permits", isinstance(client, Counting)),
     ]
     return [name for name, has in found if has]
 

@@ -150,6 +150,7 @@ class Session:
         timeout_ms = _field(request, "timeout_ms", int, default=0)
         if hold in self._grants:
             raise BadRequest(f"hold is {hold!r}, which was granted before; holds must be fresh")
+        acquire = self._acquiring(request)
 
         def finish(grant: Any) -> dict[str, Any]:
             check_grant(grant)
@@ -158,7 +159,28 @@ class Session:
                 self._losses.granted(grant.owner, key, hold)
             return {"owner": grant.owner, "token": grant.token, **self._granted_by()}
 
-        return lambda: self.client.acquire(key, ttl_ms, timeout_ms), finish
+        return lambda: acquire(key, ttl_ms, timeout_ms), finish
+
+    def _acquiring(self, request: dict[str, Any]) -> Any:
+        """The library's call for the kind of lock that an acquire asks for."""
+        mode = _field(request, "mode", str, default=None)
+        k = _field(request, "k", int, default=None)
+        if mode is not None and k is not None:
+            raise BadRequest(f"mode is {mode!r} and k is {k}; an acquire has one of them at most")
+        client = self.client
+        if mode is not None:
+            if mode != "read":
+                raise BadRequest(f"mode is {mode!r}; it must be 'read' or left out")
+            if not hasattr(client, "acquire_read"):
+                raise BadRequest(f"mode is 'read', which {client.library} cannot do")
+            return client.acquire_read
+        if k is not None:
+            if k < 1:
+                raise BadRequest(f"k is {k}; it must be at least 1 permit")
+            if not hasattr(client, "acquire_permit"):
+                raise BadRequest(f"k is {k}, and {client.library} has no permits")
+            return lambda key, ttl_ms, timeout_ms: client.acquire_permit(key, k, ttl_ms, timeout_ms)
+        return client.acquire
 
     def _release(self, request: dict[str, Any]) -> tuple[Call, Finish]:
         hold, grant = self._granted(request)

@@ -29,7 +29,7 @@ from harness.stage import nodes_of
 LONG_MS = 60_000  # longer than any point: nothing expires by accident on a slow machine
 LEASE_END_S = 30.0  # until a lock whose holder is silent must be free, whatever ends it
 KINDS = ("ttl", "session", "connection", "none")
-POWERS = ("renew", "believes", "fenced", "signals-loss")
+POWERS = ("renew", "believes", "fenced", "signals-loss", "read", "permits")
 
 
 class Skipped(Exception):

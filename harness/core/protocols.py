@@ -134,6 +134,10 @@ class WorkerHandle(Machine, Protocol):
     def start(self) -> None:
         """Starts it anew if it is dead, else does nothing; returns when it can be seen running."""
 
+    def leave(self) -> None:
+        """Lets its program come to its end, as at an end of file: the client is closed, no lock is
+        released.  Returns at once; the pool tells when it is gone."""
+
 
 class Cluster(Protocol):
     """A running backend."""
@@ -310,6 +314,7 @@ class CheckContext(msgspec.Struct, kw_only=True):
     drift_ppm: int = 0  # bound on the clock-rate error between worker and server
     enforced_deadline: bool = False  # does the client stop by itself when its TTL is over
     k: int = 1  # permits
+    crashes: bool = False  # do workers die by the workload's own doing
     workers: int = 0
     servers: tuple[str, ...] = ()  # all that clients talk to, by name; empty: not known
     resource_mode: str = ""  # unfenced | fenced | cas | "" (none)

@@ -22,6 +22,7 @@ from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.belief import Window
 from checkers.monitors.holds import Block
 from checkers.monitors.span import INF, Span, Verdict
+from checkers.sharing import reads
 from checkers.view import View
 
 
@@ -44,6 +45,7 @@ class Bar(msgspec.Struct, gc=False, kw_only=True):
     lease_sure_ns: int | None = None
     lease_last_ns: int | None = None
     rank: int | None = None
+    reads: bool = False  # it shares the lock with other readers
 
 
 def bars(view: View) -> list[Bar]:
@@ -76,6 +78,7 @@ def _believed(key: str | None, window: Window) -> Bar:
         granted_ns=window.start,
         believed_ns=window.end,
         why=window.why,
+        reads=reads(window.acquire),
     )
 
 
@@ -90,6 +93,7 @@ def _confirmed(hold: Any, zone: tuple[int, Block], ttl_ns: int | None, end_ns: i
         asked_ns=acquire.call,
         granted_ns=min(start.ret, end_ns),
         believed_ns=None,
+        reads=reads(acquire),
     )
     _lease(bar, zone, ttl_ns, end_ns)
     return bar

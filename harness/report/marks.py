@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from checkers.models.base import ACQUIRE, LOCK_F
-from checkers.monitors.belief import overlaps
 from checkers.view import View
 from harness.core.history import History, Interval, Type
 from harness.core.limits import REPORT_ANOMALIES_MAX, REPORT_OVERLAPS_MAX
@@ -115,7 +114,7 @@ def overlaps_of(view: View, found: Sequence[Bar]) -> list[Overlap]:
     by_acquire = {(bar.process, bar.granted_ns, bar.key): bar for bar in found}
     pairs: list[Overlap] = []
     for key, windows in view.windows.items():
-        for pair in overlaps(windows):
+        for pair in view.sharing.overlaps(windows):
             first = by_acquire[pair.first.process, pair.first.start, key]
             second = by_acquire[pair.second.process, pair.second.start, key]
             end_ns = pair.start + pair.overlap_ns
@@ -125,7 +124,8 @@ def overlaps_of(view: View, found: Sequence[Bar]) -> list[Overlap]:
         if bar.lease_from_ns is not None:
             by_key.setdefault(bar.key, []).append(bar)
     for leased in by_key.values():
-        pairs += _granted_twice(leased)
+        if view.sharing.k == 1:
+            pairs += _granted_twice(leased)
     pairs.sort(key=lambda pair: (pair.start_ns, pair.end_ns))
     return pairs[:REPORT_OVERLAPS_MAX]
 
@@ -134,12 +134,16 @@ def _granted_twice(leased: list[Bar]) -> list[Overlap]:
     found: list[Overlap] = []
     leased = sorted(leased, key=lambda bar: bar.lease_from_ns or 0)
     reach: Bar | None = None  # the hold that surely lasts longest so far
+    alone: Bar | None = None  # the same of those that share with nobody
     for bar in leased:
         start, end = bar.lease_from_ns or 0, bar.lease_sure_ns or 0
-        if reach is not None and start < (reach.lease_sure_ns or 0) and start < end:
-            found.append(Overlap(start, min(end, reach.lease_sure_ns or 0), reach, bar, "lease"))
+        other = alone if bar.reads else reach
+        if other is not None and start < (other.lease_sure_ns or 0) and start < end:
+            found.append(Overlap(start, min(end, other.lease_sure_ns or 0), other, bar, "lease"))
         if reach is None or end > (reach.lease_sure_ns or 0):
             reach = bar
+        if not bar.reads and (alone is None or end > (alone.lease_sure_ns or 0)):
+            alone = bar
     return found[:REPORT_OVERLAPS_MAX]
 
 

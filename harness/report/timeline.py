@@ -36,7 +36,7 @@ NOBODY = 255
 _NEAR = 40  # operations kept on either side of an anomaly, where not all keep their details
 _TEXT_MAX = 80
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,80}")  # nothing to escape or mask; most names are so
-_BELIEVED, _LEASED, _ENDLESS = 1, 2, 4
+_BELIEVED, _LEASED, _ENDLESS, _READS = 1, 2, 4, 8
 
 
 RowOf = Callable[[int | str | None], int]
@@ -214,7 +214,7 @@ def _hold_block(found: Sequence[Bar], row_of: RowOf, keys: Names, unit: int, end
         column["low"].append((token + 1) & 0xFFFFFFFF)
         column["high"].append((token + 1) >> 32 & 0x1FFFFF)
         column["row"].append(row_of(bar.process))
-        column["flags"].append(flags + _ENDLESS * endless)
+        column["flags"].append(flags + _ENDLESS * endless + _READS * bar.reads)
     packed = {name: columns.words(column[name]) for name in names}
     packed["granted"] = columns.delta(column["granted"])
     packed["key"] = columns.short(column["key"])

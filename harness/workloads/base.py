@@ -30,6 +30,12 @@ class Kind:
     kind = ""
     says = ""
     shows = ""
+    needs: str = ""
+    """Power that the library must have ("read", "permits")."""
+    writes: bool = True
+    """Whether its sections write to the protected resource."""
+    crashes: bool = False
+    """Whether workers die by its doing."""
     parameters: Sequence[Parameter] = ()
 
     def shape(self, spec: SectionSpec, params: Mapping[str, Any]) -> SectionSpec:
@@ -41,6 +47,18 @@ class Kind:
     ) -> Generator:
         """The generator of one worker; new sections begin before ``until_ns``."""
         return Section.of(self.shape(spec, params), worker=worker, until_ns=until_ns)
+
+    def probe(self, spec: SectionSpec, params: Mapping[str, Any]) -> SectionSpec:
+        """The spec of the section that each worker tries when all faults are over."""
+        return spec
+
+    def permits(self, params: Mapping[str, Any]) -> int:
+        """How many may hold a lock at once."""
+        return 1
+
+    def misfits(self, params: Mapping[str, Any], *, workers: int, keys: int) -> list[str]:
+        """What does not fit the number of workers and locks, one line each ("k: ...")."""
+        return []
 
     def longest_ns(self, spec: SectionSpec, params: Mapping[str, Any]) -> int:
         """How long a section works at most, so that a run waits for it to end."""

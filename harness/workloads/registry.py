@@ -13,6 +13,7 @@ WORKLOADS = Registry(
     {
         "cancel": "harness.workloads.cancel:Cancel",
         "churn": "harness.workloads.churn:Churn",
+        "crash": "harness.workloads.crash:Crashing",
         "elect": "harness.workloads.elect:Elect",
         "job": "harness.workloads.job:Job",
         "longhold": "harness.workloads.longhold:LongHold",
@@ -20,6 +21,8 @@ WORKLOADS = Registry(
         "mutex": "harness.workloads.mutex:Mutex",
         "nonblock": "harness.workloads.nonblock:NonBlock",
         "renew": "harness.workloads.renew:Renew",
+        "rw": "harness.workloads.rw:ReadWrite",
+        "semaphore": "harness.workloads.semaphore:Semaphore",
         "update": "harness.workloads.update:Update",
     },
 )
