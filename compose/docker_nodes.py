@@ -10,7 +10,7 @@ lives; and the Engine's port proxy accepts for a container whose server does not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from compose.docker_compose import unpause_step
 from compose.docker_engine import Container
@@ -30,6 +30,7 @@ class DockerNode(ServerNode):
 
     port: published on 127.0.0.1, straight to the server, past every proxy.  data: folder of its
     volume in the container, "" = it keeps no data.  network: the namespace it lives in.
+    remake: makes its container anew, where a start on emptied data needs another command.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class DockerNode(ServerNode):
         data: str,
         network: Namespace,
         clock: SkewFile | None = None,
+        remake: Callable[[], Container] | None = None,
     ) -> None:
         super().__init__(name, family, port=port, clock=clock)
+        self._remake, self._log_before = remake, b""
         self.container, self.data, self._network = container, data, network
         self.role = str(self.facts()["role"])
 
@@ -97,8 +100,15 @@ class DockerNode(ServerNode):
             if not self.data:
                 raise HarnessError(f"node {self.name}: keeps no data that could be wiped")
             self.container.empty(self.data)
+            if self._remake is not None:
+                self._log_before += self.container.logs()
+                self.container = self._remake()
         self.container.start()
         self._wait_ready()
+
+    def logs(self) -> bytes:
+        """Of all containers that it had."""
+        return self._log_before + self.container.logs()
 
     def _wait_ready(self) -> None:
         answered = False

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class DockerCluster:
         self.links = tuple(links)
         self.versions = dict(versions)
         self._engine, self._proxies = engine, proxies
-        self._containers = {name: node.container for name, node in nodes.items()}
+        self._docker_nodes = dict(nodes)
         self._ledger, self._promise = ledger, promise
 
     def endpoints(self, worker: int) -> Sequence[Mapping[str, Any]]:
@@ -91,7 +91,7 @@ class DockerCluster:
 
     def container_id(self, node: str) -> str:
         """Full id of a node's container, for what the docker client alone can do."""
-        return self._containers[node].id
+        return self._docker_nodes[node].container.id
 
     def primary(self) -> str:
         """HarnessError if no node is one now, or if the backend can have none."""
@@ -100,7 +100,9 @@ class DockerCluster:
     def collect_logs(self, into: Path) -> None:
         """Also the logs of the proxies, as ``toxiproxy.log`` and ``net-<node>.log``."""
         into.mkdir(parents=True, exist_ok=True)
-        for name, container in {**self._containers, **self._proxies}.items():
+        for name, node in self._docker_nodes.items():
+            (into / f"{name}.log").write_bytes(node.logs())
+        for name, container in self._proxies.items():
             (into / f"{name}.log").write_bytes(container.logs())
 
     def down(self) -> None:
@@ -246,9 +248,12 @@ def _assemble(
                 project.env["LOCKHAVOC_TOXIPROXY_IMAGE"],
             ),
             clock=clocks.get(node.name),
+            remake=_remake(project, engine, spec, node.name) if spec.emptied_env else None,
         )
         for node in spec.nodes
     }
+    for node in spec.nodes:
+        nodes[node.name].votes = node.votes
     api = ToxiproxyClient(f"http://127.0.0.1:{ports.api}")
     links: list[ProxyLink | PeerLink] = [*populate_clients(api, ports, project.name), *peers]
     check_links(links)
@@ -267,3 +272,17 @@ def _assemble(
         ledger=ledger,
         promise=promise,
     )
+
+
+def _remake(
+    project: Project, engine: Engine, spec: BackendSpec, node: str
+) -> Callable[[], Container]:
+    """Has Compose make the container of a node anew, on the same volume and network."""
+
+    def remake() -> Container:
+        for variable, value in spec.emptied_env.items():
+            project.env[f"{variable}_{node.upper()}"] = value
+        project.run("up", "-d", "--no-deps", "--no-build", "--pull", "never", node)
+        return engine.find(project.name, node)
+
+    return remake

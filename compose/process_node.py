@@ -93,6 +93,7 @@ class ProcessNode(ServerNode):
             raise HarnessError(f"node {self.name} is {state}; only a dead one can be started")
         if wipe:
             shutil.rmtree(self.data)
+            self._server.argv = list(self._program.emptied or self._program.argv)
         self.spawn()
         self.await_ready()
 

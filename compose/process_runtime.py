@@ -176,6 +176,7 @@ class ProcessCluster:
                 mark=self._run,
                 clock_shim=self._clock_shim,
             )
+            self._local[node.name].votes = node.votes
             self._local[node.name].spawn()
         for started in self._local.values():
             started.await_ready()

@@ -19,6 +19,7 @@ class ServerNode:
     """A server at host:port, past every proxy; see ``protocols.Node`` and the optional powers."""
 
     host = "127.0.0.1"
+    votes = True  # the runtime knows better (``NodeSpec.votes``)
 
     def __init__(self, name: str, family: Family, *, port: int, clock: SkewFile | None) -> None:
         self.name, self.family, self.port = name, family, port

@@ -51,9 +51,13 @@ class Restart(NodeFault):
                 self._marks[node.name] = mark
         for node in nodes:
             node.kill()
-        each(nodes, self._start, at_once=world.runtime != "sim")
 
-    def _start(self, node: Node) -> None:
+        def start(node: Node) -> None:
+            self._start(world, node)
+
+        each(nodes, start, at_once=world.runtime != "sim")
+
+    def _start(self, world: World, node: Node) -> None:
         node.start(wipe=self.wipe)
         self._keys_after[node.name] = int(node.facts()["keys"])
 

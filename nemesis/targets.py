@@ -10,7 +10,8 @@ Specs: worker aims ``holder`` (oldest grant), ``waiter`` (longest waiting), ``an
 ``all-workers``, ``worker:N``; node aims ``primary``, ``granter`` (where the holder
 got its lock), ``any-node``, ``all-nodes``, ``node:NAME``,
 ``minority`` (as many as can go without breaking a majority: two of five) and ``majority`` (three
-of five), drawn anew each time.
+of five), drawn anew each time from the nodes whose majority decides: with Sentinel those are the
+sentinels, not the servers that they watch.
 Node aims can be joined: ``primary+node:sentinel1``.  A fault on links takes a worker aim, a node
 aim (the links of all workers to it), ``worker aim/node aim`` or ``node aim/node aim``.
 
@@ -27,7 +28,7 @@ from collections.abc import Sequence
 
 from harness.core import limits
 from harness.core.errors import HarnessError
-from harness.core.protocols import WorkerHandle, World
+from harness.core.protocols import Node, Voting, WorkerHandle, World
 
 WORKER_AIMS = ("holder", "waiter", "any-worker", "all-workers")
 NODE_AIMS = ("primary", "granter", "any-node", "minority", "majority", "all-nodes")
@@ -81,13 +82,14 @@ def between_nodes(target: str) -> bool:
 
 
 def _workers(aim: str, world: World, rng: random.Random) -> list[str]:
-    by_index = {worker.index: worker for worker in world.workers}
+    by_index = dict(enumerate(world.workers))
     if aim in ("holder", "waiter"):
         view = world.view.holders() if aim == "holder" else world.view.waiters()
         return _first(view, by_index)
     if aim.startswith(_WORKER_PREFIX):
         return _first([int(aim.removeprefix(_WORKER_PREFIX))], by_index)
-    names = [worker.name for worker in _alive(world.workers)]
+    # Several workers may be users of one process, which is hit once.
+    names = list(dict.fromkeys(worker.name for worker in _alive(world.workers)))
     if aim == "any-worker":
         return [rng.choice(names)] if names else []
     return names
@@ -123,11 +125,16 @@ def _nodes(aim: str, world: World, rng: random.Random) -> list[str]:
     if aim == "all-nodes":
         return names
     if aim in ("minority", "majority"):
-        majority = len(names) // 2 + 1
-        drawn = rng.sample(names, majority if aim == "majority" else len(names) - majority)
+        voters = [name for name in names if _votes(world.cluster.nodes[name])]
+        majority = len(voters) // 2 + 1
+        drawn = rng.sample(voters, majority if aim == "majority" else len(voters) - majority)
         return [name for name in names if name in drawn]
     name = aim.removeprefix(_NODE_PREFIX)
     return [name] if name in names else []
+
+
+def _votes(node: Node) -> bool:
+    return not isinstance(node, Voting) or node.votes
 
 
 def _is_worker_aim(aim: str) -> bool:

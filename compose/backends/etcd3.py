@@ -8,8 +8,9 @@ found within a second or two; nothing else differs from a plain installation.
 Traps.  etcd grants no lease shorter than one and a half election time-outs, rounded up to whole
 seconds (2 s by default), whatever a client asks for.  A new leader gives every lease its full time
 again, so after an election a dead holder's lock is free later than its TTL says: late, never
-early.  A member whose data was removed must be taken out of the member list and added again before
-it may start; etcd refuses it otherwise, and so do we (``node-restart-empty``).
+early.  A member that lost its data may have forgotten what it voted for, so it must never come back
+as who it was: it is taken out of the member list and added again, and joins as a new one
+(``node-restart-empty`` does both, as an operator would; the others must be a majority for that).
 Reference: etcd documentation, "Tuning" and "Clustering guide".
 """
 
@@ -35,12 +36,13 @@ from harness.core.errors import HarnessError, RefusedError
 _MEMBERS = {"etcd1": 2381, "etcd2": 2382, "etcd3": 2383}  # name -> peer port
 _CLIENT_PORT = 2379
 _LOCAL_MIN = (3, 4)  # the first with the JSON gateway under /v3 and with pre-vote
+_STATE = ("--initial-cluster-state",)  # read only where a member has no data
 _ELECTION_BEATS = 10  # heartbeats that may be missed, as etcd's own defaults have it
 
 
 def _settings(members: str, options: Mapping[str, str]) -> list[str]:
     beat_ms = int(options["heartbeat_ms"])
-    args = ["--initial-cluster", members, "--initial-cluster-state", "new"]
+    args = ["--initial-cluster", members]
     args += ["--heartbeat-interval", str(beat_ms)]
     args += ["--election-timeout", str(_ELECTION_BEATS * beat_ms)]
     # A leader that steps down for a moment must not count as a fault of its own, and the default
@@ -80,7 +82,10 @@ def _program(name: str, place: LocalPlace) -> LocalProgram:
     argv = [str(server.path), "--name", name, "--data-dir", str(place.data[name])]
     argv += ["--listen-client-urls", clients, "--advertise-client-urls", clients]
     argv += ["--listen-peer-urls", peers[name], "--initial-advertise-peer-urls", peers[name]]
-    return LocalProgram(argv=(*argv, *_settings(members, place.options)), version=server.version)
+    argv += _settings(members, place.options)
+    return LocalProgram(
+        argv=(*argv, *_STATE, "new"), emptied=(*argv, *_STATE, "existing"), version=server.version
+    )
 
 
 ETCD3 = BackendSpec(
@@ -115,4 +120,5 @@ ETCD3 = BackendSpec(
         ),
     },
     server_args=_server_args,
+    emptied_env={"LOCKHAVOC_STATE": "existing"},
 )

@@ -18,7 +18,7 @@ from compose.servers import ask_binary, find_server
 from harness.core.errors import HarnessError, RefusedError
 
 PORT, PORT_STANDBY, PORT_POOLER = 5432, 5433, 6432
-_IMAGE = Path(__file__).parents[1] / "images" / "postgres"
+POSTGRES_IMAGE = Path(__file__).parents[1] / "images" / "postgres"
 _LOCAL_MIN = 14  # the first with idle_session_timeout
 _TOOLS = ("initdb", "psql", "pg_basebackup")
 _NOBODY = ("unshare", "--user", "--map-user=65534", "--map-group=65534")
@@ -75,7 +75,8 @@ def _version(path: Path) -> str:
     return match[1]
 
 
-def _find() -> Mapping[str, Binary]:
+def postgres_binaries() -> Mapping[str, Binary]:
+    """``Local.find`` of PostgreSQL; RefusedError with the fix."""
     # Debian keeps servers off PATH, one folder for each version.
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)
     server = find_server(
@@ -113,21 +114,28 @@ def _check_nobody() -> None:
         ) from error
 
 
-def _program(name: str, place: LocalPlace) -> LocalProgram:
+def as_nobody(argv: Sequence[str]) -> list[str]:
+    """The command as somebody else if we are root, whom these servers refuse."""
+    return [*_NOBODY, *argv] if os.geteuid() == 0 else list(argv)
+
+
+def postgres_program(name: str, place: LocalPlace) -> LocalProgram:
     server = place.binaries["server"]
     port, first = place.ports[name]["client"], next(iter(place.ports))
     peers = [f"127.0.0.1 {ports['client']}" for node, ports in place.ports.items() if node != name]
     settings = {"listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": ""}
-    argv = ["bash", str(_IMAGE / "lockhavoc-postgres"), *postgres_server_args(place.options)]
-    if os.geteuid() == 0:
-        argv = [*_NOBODY, *argv]
+    argv = [
+        "bash",
+        str(POSTGRES_IMAGE / "lockhavoc-postgres"),
+        *postgres_server_args(place.options),
+    ]
     return LocalProgram(
-        argv=(*argv, *_words(settings)),
+        argv=tuple(as_nobody([*argv, *_words(settings)])),
         version=server.version,
         env={
             "PATH": f"{server.path.resolve().parent}:{os.environ.get('PATH', os.defpath)}",
             "DIR": str(place.data[name]),
-            "INIT": str(_IMAGE / "init.sql"),
+            "INIT": str(POSTGRES_IMAGE / "init.sql"),
             "TEMPLATE": "",
             "NAME": name,
             "PEER": "".join(peers),
@@ -136,4 +144,6 @@ def _program(name: str, place: LocalPlace) -> LocalProgram:
     )
 
 
-POSTGRES_LOCAL = Local(find=_find, program=_program, says="postgres (PostgreSQL)")
+POSTGRES_LOCAL = Local(
+    find=postgres_binaries, program=postgres_program, says="postgres (PostgreSQL)"
+)

@@ -12,20 +12,45 @@ since advisory locks are re-entrant in a session.
 Traps: clients reach the pooler alone, so faults on links meet the way to it; the way from the
 pooler to the server is a link of its own.  A pooler has no data; its restart ends all sessions.
 A small ``pool_size`` makes clients wait for each other, holders for waiters too: a waiter in
-``pg_advisory_lock`` occupies a server connection that the unlock may need.
+``pg_advisory_lock`` occupies a server connection that the unlock may need.  As a local process the
+pooler reaches the server without a proxy.  PgBouncer before 1.24 cannot end a single client, so
+``backend-kill`` fails there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
 
 from compose.backends.postgres import (
     PORT,
     PORT_POOLER,
+    POSTGRES_IMAGE,
     POSTGRES_OPTIONS,
+    as_nobody,
+    postgres_binaries,
+    postgres_program,
     postgres_server_args,
 )
-from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option
+from compose.backends.spec import (
+    RELEASES,
+    BackendSpec,
+    Local,
+    LocalPlace,
+    LocalProgram,
+    NodeSpec,
+    Option,
+)
+from compose.binary import Binary
+from compose.servers import ask_binary, find_server
+from harness.core.errors import HarnessError
+
+SERVER, POOLER = "postgres", "pgbouncer"
+# Debian's folder of servers is not on the PATH of everybody.
+_ALSO = tuple(path for path in (Path("/usr/sbin/pgbouncer"),) if path.exists())
 
 
 def _compose_env(options: Mapping[str, str]) -> Mapping[str, str]:
@@ -35,12 +60,46 @@ def _compose_env(options: Mapping[str, str]) -> Mapping[str, str]:
     }
 
 
+def _version(path: Path) -> str:
+    said = ask_binary([str(path), "--version"])
+    match = re.search(r"PgBouncer (\d[\w.]*)", said)
+    if match is None:
+        raise HarnessError(f"{path} is no PgBouncer: --version says {said.strip()[:200]!r}")
+    return match[1]
+
+
+def _find() -> Mapping[str, Binary]:
+    pooler = find_server((POOLER,), wheel="", version=_version, also=_ALSO)
+    return {**postgres_binaries(), POOLER: pooler}
+
+
+def _program(name: str, place: LocalPlace) -> LocalProgram:
+    if name == SERVER:  # it knows nothing of the pooler
+        alone = msgspec.structs.replace(place, ports={SERVER: place.ports[SERVER]})
+        return postgres_program(name, alone)
+    pooler = place.binaries[POOLER]
+    return LocalProgram(
+        argv=tuple(as_nobody(["bash", str(POSTGRES_IMAGE / "lockhavoc-pgbouncer")])),
+        version=pooler.version,
+        env={
+            "PGBOUNCER": str(pooler.path),
+            "SERVER": f"127.0.0.1 {place.ports[SERVER]['client']}",
+            "ADDRESS": "127.0.0.1",
+            "PORT": str(place.ports[name]["client"]),
+            "FOLDER": str(place.data[name] / "now"),
+            "SOCKETS": "",  # its path may be longer than a socket's may be
+            "POOL_MODE": place.options["pool_mode"],
+            "POOL_SIZE": place.options["pool_size"],
+        },
+    )
+
+
 POSTGRES_PGBOUNCER = BackendSpec(
     name="postgres-pgbouncer",
     family="postgres",
     nodes=(
-        NodeSpec(name="postgres", port=PORT, peer_ports=(PORT,), clients=False),
-        NodeSpec(name="pgbouncer", port=PORT_POOLER, family="pgbouncer", data=""),
+        NodeSpec(name=SERVER, port=PORT, peer_ports=(PORT,), clients=False),
+        NodeSpec(name=POOLER, port=PORT_POOLER, family="pgbouncer", data="", votes=False),
     ),
     compose_file="postgres-pgbouncer.yaml",
     image="postgres",
@@ -62,5 +121,10 @@ POSTGRES_PGBOUNCER = BackendSpec(
     },
     server_args=postgres_server_args,
     compose_env=_compose_env,
-    local_refused="no wheel brings PgBouncer; use docker",
+    local=Local(
+        find=_find,
+        program=_program,
+        says="postgres (PostgreSQL) and pgbouncer",
+        by_wheel=False,
+    ),
 )

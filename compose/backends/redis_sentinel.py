@@ -19,6 +19,8 @@ removed: a primary comes back empty *as the primary*, and its replicas copy the 
 old primary that comes back thinks that it still is one, until a sentinel tells it otherwise, some
 ten seconds later.  A fail-over that came to nothing is tried again after twice
 ``failover_timeout_ms`` only.  Who is primary is told by the sentinel with the highest epoch.
+A ``minority`` or ``majority`` of the nodes is one of sentinels, since theirs decides who is
+primary; name servers (``node:redis2``), or join them: ``primary+minority``.
 Reference: Redis documentation, "High availability with Redis Sentinel" and "Replication".
 """
 
@@ -185,7 +187,9 @@ REDIS_SENTINEL = BackendSpec(
     family="redis",
     nodes=(
         *(
-            NodeSpec(name=name, port=port, peer_ports=(port,), family="redis-replicated")
+            NodeSpec(
+                name=name, port=port, peer_ports=(port,), family="redis-replicated", votes=False
+            )
             for name, port in SERVERS.items()
         ),
         *(

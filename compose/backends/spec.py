@@ -46,7 +46,8 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
     its container.  peer_ports: where *other nodes* reach it; no two nodes of a backend share one,
     since each node dials them on its own loopback, where its proxies listen.  family: what it
     speaks, "" = as the backend.  clients: do workers get a link to it.  data: folder of its data,
-    a volume, "" = it keeps none.
+    a volume, "" = it keeps none.  votes: is it one of those whose majority decides who grants (the
+    aims ``minority`` and ``majority`` mean those alone)?
     """
 
     name: str
@@ -55,6 +56,7 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True):
     family: str = ""
     clients: bool = True
     data: str = "/data"
+    votes: bool = True
 
 
 class LocalProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +65,7 @@ class LocalProgram(msgspec.Struct, frozen=True, kw_only=True):
     argv: its command.  version: of its binary, as it must say itself ("" = not compared).
     env: besides PATH and LANG.  files: name below its data folder -> text, written before each
     start.  prepare: commands run once on an empty data folder, before the first start.
+    emptied: its command once its data was removed, () = the same.
     """
 
     argv: tuple[str, ...]
@@ -70,6 +73,7 @@ class LocalProgram(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
     prepare: tuple[tuple[str, ...], ...] = ()
+    emptied: tuple[str, ...] = ()
 
 
 class LocalPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +136,7 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: names -> Option.  server_args: settled options -> arguments of the server binary
     that hold in both runtimes (persistence and the like; no address, port or directory).
     compose_env: settled options -> further variables of its Compose file.
+    emptied_env: those that change for a node once its data was removed; "_NODE" ends their names.
     no_primary: why no node can be called the primary, "" if one can.
     ask_primary: names it, where its nodes' own word (``role`` and ``term``) would not do.
     formed: "" if the nodes have found each other, else what is missing; waited for at the start.
@@ -147,6 +152,7 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, Option]
     server_args: Callable[[Mapping[str, str]], Sequence[str]] = no_args
     compose_env: Callable[[Mapping[str, str]], Mapping[str, str]] = no_env
+    emptied_env: Mapping[str, str] = {}
     local: Local | None = None
     local_refused: str = ""
     no_primary: str = ""
@@ -156,6 +162,11 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def node_names(self) -> tuple[str, ...]:
         return tuple(node.name for node in self.nodes)
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Nodes whose majority decides."""
+        return tuple(node.name for node in self.nodes if node.votes)
 
     @property
     def has_peers(self) -> bool:

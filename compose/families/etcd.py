@@ -30,6 +30,7 @@ from typing import Any
 
 from compose.families import grpc_echo
 from compose.families.base import Family
+from compose.waiting import wait_until
 from harness.core import limits
 from harness.core.clock import NS_PER_S, MonotonicClock, ms
 from harness.core.errors import AnsweredError, HarnessError
@@ -46,6 +47,7 @@ _LEADS, _BORN = "etcd_server_is_leader", "process_start_time_seconds"
 _VERSION = re.compile(r'^etcd_server_version{server_version="([^"]+)"} 1$', re.MULTILINE)
 _LENGTH = re.compile(rb"(?im)^content-length: *(\d+)")
 _MEMBER = re.compile(r'^etcd_server_id{server_id="([^"]+)"} 1$', re.MULTILINE)
+_MEMBER_TIMEOUT_S = 15
 _MARKS = "lockhavoc/marks/"  # beside what lock libraries write, never among it
 
 Echo = Callable[[socket.socket, int], None]  # one echo on an open connection, until (ns)
@@ -59,6 +61,7 @@ class EtcdFamily(Family):
     """``Family`` for etcd 3.4 and later."""
 
     name = "etcd"
+    replicated = True
 
     def probe(self, host: str, port: int, timeout_ms: int) -> Probe:
         """One ``Maintenance.Status``; rtt_ns counts from sending, without the connect."""
@@ -123,7 +126,10 @@ class EtcdFamily(Family):
 
     def command(self, host: str, port: int, words: Sequence[str]) -> str:
         """``del --all`` removes every key of the cluster (and answers how many); ``alarm activate``
-        and ``alarm disarm`` raise and clear this member's alarm NOSPACE (answers the alarms)."""
+        and ``alarm disarm`` raise and clear this member's alarm NOSPACE (answers the alarms);
+        ``member replace NAME`` makes room for a new member in place of one that lost its data."""
+        if words[:2] == ("member", "replace") and len(words) == 3:
+            return _replace_member(host, port, words[2])
         what, body = self._meant(host, port, words)
         said = _call(host, port, what, body, limits.EVIDENCE_TIMEOUT_MS)
         if what == _DELETE:
@@ -147,6 +153,54 @@ class EtcdFamily(Family):
         return "maintenance/alarm", {
             "action": action, "memberID": header["member_id"], "alarm": "NOSPACE"
         }  # fmt: skip
+
+
+def _replace_member(host: str, port: int, name: str) -> str:
+    """Takes a member out of the list and adds one at its addresses; answers the new one's id.
+
+    Trap: etcd adds nobody ("unhealthy cluster") before the others have been connected for five
+    seconds without a break, so it is asked again for a while.
+    """
+
+    def call(what: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return _call(host, port, f"cluster/member/{what}", body, _MEMBER_TIMEOUT_S * 1000)
+
+    def led() -> bool:
+        try:
+            EtcdFamily().check_ready(host, port)
+        except HarnessError:
+            return False
+        return True
+
+    # The one that was lost may have led, and without a leader nothing can be changed.
+    if not wait_until(led, timeout_s=_MEMBER_TIMEOUT_S):
+        raise HarnessError(f"server at {host}:{port}: had no leader for {_MEMBER_TIMEOUT_S} s")
+    listed = call("list", {})["members"]
+    old = next((member for member in listed if member.get("name") == name), None)
+    waiting = next((member for member in listed if not member.get("name")), None)
+    if old is None and waiting is not None:  # added before, and has not started since
+        return str(waiting["ID"])
+    if old is None:
+        names = ", ".join(member.get("name", "(not started)") for member in listed)
+        raise HarnessError(f"server at {host}:{port}: no member is named {name!r}, but {names}")
+    call("remove", {"ID": old["ID"]})
+    added: list[str] = []
+    answers: list[str] = []
+
+    def add() -> bool:
+        try:
+            said = call("add", {"peerURLs": old["peerURLs"]})
+        except AnsweredError as error:
+            answers.append(str(error))
+            return False
+        added.append(str(said["member"]["ID"]))
+        return True
+
+    if not wait_until(add, timeout_s=_MEMBER_TIMEOUT_S):
+        raise HarnessError(
+            f"{name} could not be added again in {_MEMBER_TIMEOUT_S} s: {answers[-1]}"
+        )
+    return added[0]
 
 
 def _call(

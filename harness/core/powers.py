@@ -48,6 +48,13 @@ class OwnDisk(Protocol):
 
 
 @runtime_checkable
+class Voting(Protocol):
+    """Optional power of a node: it says whether it is one of those whose majority decides."""
+
+    votes: bool
+
+
+@runtime_checkable
 class Commandable(Protocol):
     """Optional power of a node: it carries out commands of its own tongue, past every proxy."""
 

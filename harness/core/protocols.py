@@ -31,6 +31,7 @@ SessionKeeping = powers.SessionKeeping
 Sessional = powers.Sessional
 Skewable = powers.Skewable
 Unreachable = powers.Unreachable
+Voting = powers.Voting
 session_name = powers.session_name
 
 Direction = Literal["upstream", "downstream"]  # client -> server / server -> client
@@ -316,6 +317,7 @@ class CheckContext(msgspec.Struct, kw_only=True):
     k: int = 1  # permits
     crashes: bool = False  # do workers die by the workload's own doing
     workers: int = 0
+    together: int = 1  # so many workers, next to each other, are users of one process
     servers: tuple[str, ...] = ()  # all that clients talk to, by name; empty: not known
     resource_mode: str = ""  # unfenced | fenced | cas | "" (none)
     recovery_ms_max: int | None = None  # bound for liveness after the last fault healed

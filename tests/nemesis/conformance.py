@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from collections.abc import Iterable
 from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.protocols import Commandable, Skewable
+from harness.core.undo import perform
 from harness.places import Here
 from nemesis.base import BaseFault, LinkFault
 from nemesis.clock import ClockFault
@@ -41,6 +43,7 @@ CONFIGS = [name for name in FAULTS if issubclass(FAULTS.load(name), ConfigFault)
 # What goes on until it is undone; the others are over when they have happened.
 CLOCKS = [name for name in FAULTS if issubclass(FAULTS.load(name), ClockFault)]
 LASTS = [*LINKS, *CONFIGS, *CLOCKS, "worker-pause", "worker-block-loop", "node-pause", "blackhole"]
+UNDOABLE = [*LASTS, "partition", "store-full", "worker-starve"]
 
 
 def possible(names: Iterable[str], runtime: str, backend: str) -> list[str]:
@@ -57,6 +60,42 @@ def make(name: str, params: dict[str, Any] | None = None) -> BaseFault:
     fault = FAULTS.load(name)(**(params or {}))
     assert isinstance(fault, BaseFault)
     return fault
+
+
+def on_servers(runtime: str, backend: str) -> list[str]:
+    """Faults that can be done there and whose effect a server or link of that backend shows; those
+    on workers are the same everywhere (test_faults_worker.py)."""
+    return [n for n in possible(FAULTS, runtime, backend) if FAULTS.load(n).acts_on != "worker"]
+
+
+def variants_on_servers(runtime: str, backend: str) -> list[tuple[str, dict[str, Any]]]:
+    """The same with parameters."""
+    names = on_servers(runtime, backend)
+    return [variant for variant in VARIANTS if variant[0] in names]
+
+
+def shows_and_is_undone(
+    world: TestWorld, name: str, params: dict[str, Any], targets: list[str]
+) -> None:
+    """It bites, and its undo steps, which know nothing of the fault, put everything right; what is
+    over when it has happened has none, and is healed."""
+    fault = make(name, params)
+    assert fault.can(world) is None
+    steps = json.loads(json.dumps(list(fault.undo(world, targets))))
+    assert steps or name not in UNDOABLE
+    fault.inject(world, targets)
+    try:
+        evidence = fault.evidence(world, targets)
+    finally:
+        for step in steps:
+            perform(step)
+        if name not in UNDOABLE:
+            fault.heal(world, targets)
+    assert evidence.bit, evidence.says
+    assert set(evidence.facts) == set(targets)
+    healed = fault.healed(world, targets)
+    assert healed.bit, healed.says
+    fault.heal(world, targets)  # nothing is left to do
 
 
 def targets_of(fault: BaseFault, world: TestWorld, *, everyone: bool = False) -> list[str]:

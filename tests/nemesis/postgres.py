@@ -16,11 +16,12 @@ from harness.core.errors import HarnessError
 from harness.core.protocols import Cluster, Link, session_name
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
+from tests.nemesis import conformance
 from tests.nemesis.conformance import make
 from tests.nemesis.worlds import TestWorld, containers_world, mend
 
 ELSEWHERE = ("partition",)  # has a file of its own: test_partition_docker.py
-AIMS = {"worker": "worker:0", "node": "primary", "link": "worker:1"}
+AIMS = {"node": "primary", "link": "worker:1"}
 
 
 @contextmanager
@@ -88,6 +89,13 @@ def shows_and_heals(
     assert set(evidence.facts) == set(targets)
     healed = fault.healed(world, targets)
     assert healed.bit, healed.says
+
+
+def shows_and_is_undone(
+    world: TestWorld, name: str, params: dict[str, Any], targets: list[str]
+) -> None:
+    with clients(world):
+        conformance.shows_and_is_undone(world, name, params, targets)
 
 
 def aimed(name: str, world: TestWorld, aim: str = "") -> list[str]:

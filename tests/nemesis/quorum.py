@@ -11,7 +11,7 @@ import pytest
 from compose.registry import family_for
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from harness.core.protocols import Skewable
+from harness.core.protocols import Markable, Skewable
 from harness.registries import BACKENDS
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
@@ -63,3 +63,26 @@ def shows_and_heals(
     assert set(evidence.facts) == set(targets)
     healed = fault.healed(world, targets)
     assert healed.bit, healed.says
+
+
+def check_that_a_member_is_replaced(world: TestWorld) -> None:
+    """It comes back as another member with nothing of its own, gets all from the others, and may
+    lose its data a second time; two of three at once are refused before anything is done."""
+    others = [node for name, node in world.cluster.nodes.items() if name != "etcd2"]
+    keeper = others[0]
+    assert isinstance(keeper, Markable)
+    keeper.leave_mark("kept")
+    for _ in range(2):
+        fault = make("node-restart-empty")
+        fault.inject(world, ["etcd2"])
+        evidence = fault.evidence(world, ["etcd2"])
+        assert evidence.bit, evidence.says
+        assert "another member id" in evidence.says
+        assert fault.healed(world, ["etcd2"]).bit
+        member = world.cluster.nodes["etcd2"]
+        assert isinstance(member, Markable)
+        assert member.has_mark("kept")
+    before = [node.status() for node in world.cluster.nodes.values()]
+    with pytest.raises(HarnessError, match="no majority"):
+        make("node-restart-empty").inject(world, ["etcd1", "etcd2"])
+    assert [node.status() for node in world.cluster.nodes.values()] == before

@@ -15,18 +15,17 @@ from tests.nemesis.conformance import (
     assert_all_well,
     make,
     possible,
-    possible_variants,
     put_right,
     targets_of,
+    variants_on_servers,
 )
 from tests.nemesis.worlds import TestWorld, connected, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
-# Faults on workers are the same in both runtimes: workers are processes of this machine.
 BACKENDS = ("redis-single", "valkey-single")
-PLACE = ("docker", "redis-single")  # what can be done on one of them can be done on both
-HERE = [v for v in possible_variants(*PLACE) if not v[0].startswith("worker")]
+PLACES = [("docker", backend) for backend in BACKENDS]
+PLACE = PLACES[0]  # what can be done on one of them can be done on both
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -45,7 +44,7 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
         put_right(shared)
 
 
-@pytest.mark.parametrize(("name", "params"), HERE)
+@pytest.mark.parametrize(("name", "params"), variants_on_servers(*PLACE))
 def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
     fault = make(name, params)
     assert fault.can(world) is None

@@ -10,21 +10,33 @@ import pytest
 
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.compose.local import undo_elsewhere
-from tests.nemesis.conformance import LASTS, make, possible, possible_variants
-from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
+from tests.nemesis.conformance import (
+    UNDOABLE,
+    make,
+    on_servers,
+    possible_variants,
+    variants_on_servers,
+)
+from tests.nemesis.quorum import (
+    check_that_a_member_is_replaced,
+    put_right,
+    shows_and_heals,
+    targets_of,
+)
 from tests.nemesis.worlds import TestWorld, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
 HERE = ("docker", "etcd3")
+PLACES = [HERE]
 ELSEWHERE = ("partition",)  # has a file of its own: test_partition_docker.py
-CLIENTS = {"worker": "worker:0", "node": "node:etcd2", "link": "worker:1/node:etcd2"}
-MANY = {"worker": "all-workers", "node": "all-nodes", "link": "worker:0/minority"}
+CLIENTS = {"node": "node:etcd2", "link": "worker:1/node:etcd2"}
+MANY = {"node": "all-nodes", "link": "worker:0/minority"}
 PEERS = "node:etcd1/node:etcd2"
+UNDONE = [n for n in on_servers(*HERE) if n in UNDOABLE and n not in ELSEWHERE]
 BETWEEN = [
     variant
     for variant in possible_variants(*HERE)
@@ -45,11 +57,9 @@ def well(world: TestWorld) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("name", "params"), [v for v in possible_variants(*HERE) if v[0] not in ELSEWHERE]
+    ("name", "params"), [v for v in variants_on_servers(*HERE) if v[0] not in ELSEWHERE]
 )
 def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
-    if name.startswith("worker-clock") and build.why_not():
-        pytest.skip(build.why_not() or "")
     aim = CLIENTS[FAULTS.load(name).acts_on]
     shows_and_heals(world, name, params, targets_of(name, aim, world))
 
@@ -69,7 +79,7 @@ def test_many_at_once(world: TestWorld, name: str) -> None:
     shows_and_heals(world, name, {}, targets_of(name, MANY[FAULTS.load(name).acts_on], world))
 
 
-@pytest.mark.parametrize("name", [n for n in possible(LASTS, *HERE) if n not in ELSEWHERE])
+@pytest.mark.parametrize("name", UNDONE)
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     fault = make(name)
     acts_on = FAULTS.load(name).acts_on
@@ -109,3 +119,7 @@ def test_a_flush_takes_every_key_and_leaves_the_revision(world: TestWorld) -> No
     fault.inject(world, ["etcd1"])
     assert fault.evidence(world, ["etcd1"]).bit
     assert node.facts()["keys"] == 0
+
+
+def test_a_member_that_lost_its_data_is_replaced(world: TestWorld) -> None:
+    check_that_a_member_is_replaced(world)

@@ -10,18 +10,23 @@ import pytest
 from compose.waiting import wait_until
 from harness.core.errors import AnsweredError, HarnessError
 from harness.core.protocols import Markable
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from tests.compose.local import cluster_up, need, undo_elsewhere
-from tests.nemesis.conformance import LASTS, make, possible, possible_variants
-from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
+from tests.nemesis.conformance import UNDOABLE, make, on_servers, variants_on_servers
+from tests.nemesis.quorum import (
+    check_that_a_member_is_replaced,
+    put_right,
+    shows_and_heals,
+    targets_of,
+)
 from tests.nemesis.worlds import TestWorld, worker_processes
 
 pytestmark = pytest.mark.live
 
 HERE = ("process", "etcd3")
-ONE = {"worker": "worker:0", "node": "primary", "link": "worker:1/node:etcd2"}
-MANY = {"worker": "all-workers", "node": "all-nodes", "link": "worker:0/majority"}
+PLACES = [HERE]
+ONE = {"node": "primary", "link": "worker:1/node:etcd2"}
+MANY = {"node": "all-nodes", "link": "worker:0/majority"}
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +46,8 @@ def well(world: TestWorld) -> Iterator[None]:
     put_right(world)
 
 
-@pytest.mark.parametrize(("name", "params"), possible_variants(*HERE))
+@pytest.mark.parametrize(("name", "params"), variants_on_servers(*HERE))
 def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
-    if name.startswith("worker-clock") and build.why_not():
-        pytest.skip(build.why_not() or "")
     targets = targets_of(name, ONE[FAULTS.load(name).acts_on], world)
     shows_and_heals(world, name, params, targets)
 
@@ -54,7 +57,7 @@ def test_many_at_once(world: TestWorld, name: str) -> None:
     shows_and_heals(world, name, {}, targets_of(name, MANY[FAULTS.load(name).acts_on], world))
 
 
-@pytest.mark.parametrize("name", [*possible(LASTS, *HERE), "store-full"])
+@pytest.mark.parametrize("name", [n for n in on_servers(*HERE) if n in UNDOABLE])
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     fault = make(name)
     targets = targets_of(name, ONE[FAULTS.load(name).acts_on], world)
@@ -85,3 +88,7 @@ def refuses(node: Markable) -> bool:
     except AnsweredError as error:
         return "space exceeded" in str(error)
     return False
+
+
+def test_a_member_that_lost_its_data_is_replaced(world: TestWorld) -> None:
+    check_that_a_member_is_replaced(world)

@@ -39,6 +39,7 @@ from tests.nemesis.worlds import TestWorld, connected, live_world, worker_proces
 pytestmark = pytest.mark.live
 
 HERE = ("process", "redis-single")
+PLACES = [HERE]
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ import pytest
 
 from harness.core.errors import HarnessError
 from harness.core.protocols import Promotable
-from nemesis.registry import FAULTS
 from tests.compose.local import undo_elsewhere
-from tests.nemesis.conformance import LASTS, make, possible
+from tests.nemesis.conformance import UNDOABLE, make, on_servers
 from tests.nemesis.postgres import ELSEWHERE, aimed, put_in_order, shows_and_heals, world_of
 from tests.nemesis.worlds import TestWorld
 
@@ -29,9 +28,9 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
     put_in_order(shared)
 
 
-HERE = ("docker", "postgres-ha")
-NAMES = [name for name in possible(FAULTS, *HERE) if name not in ELSEWHERE]
-UNDONE = [name for name in possible(LASTS, *HERE) if name not in ELSEWHERE]
+PLACES = [("docker", "postgres-ha")]
+NAMES = [name for name in on_servers(*PLACES[0]) if name not in ELSEWHERE]
+UNDONE = [name for name in NAMES if name in UNDOABLE]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,15 +10,15 @@ import pytest
 from compose.process_node import ProcessNode
 from harness.core.undo import kill_marked_step, perform, process_state, process_tree
 from nemesis.clockshim import build
-from nemesis.registry import FAULTS
 from tests.compose.local import cluster_up, need, undo_elsewhere
-from tests.nemesis.conformance import LASTS, make, possible
+from tests.nemesis.conformance import UNDOABLE, make, on_servers
 from tests.nemesis.postgres import aimed, put_in_order, shows_and_heals
 from tests.nemesis.worlds import TestWorld, worker_processes
 
 pytestmark = pytest.mark.live
 
 HERE = ("process", "postgres-ha")
+PLACES = [HERE]
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +39,14 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
     put_in_order(shared)
 
 
-@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
+@pytest.mark.parametrize("name", on_servers(*HERE))
 def test_it_shows_and_heals(world: TestWorld, name: str) -> None:
     if "clock" in name and build.why_not():
         pytest.skip(build.why_not() or "")
     shows_and_heals(world, name, {}, aimed(name, world))
 
 
-@pytest.mark.parametrize("name", possible(LASTS, *HERE))
+@pytest.mark.parametrize("name", [n for n in on_servers(*HERE) if n in UNDOABLE])
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     fault = make(name)
     targets = aimed(name, world)

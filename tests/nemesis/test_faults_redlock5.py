@@ -12,15 +12,24 @@ from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.compose.local import cluster_up, need, undo_elsewhere
-from tests.nemesis.conformance import LASTS, assert_all_well, make, possible, put_right
+from tests.nemesis.conformance import (
+    LASTS,
+    assert_all_well,
+    make,
+    on_servers,
+    put_right,
+    shows_and_is_undone,
+)
 from tests.nemesis.worlds import TestWorld, connected, containers_world, worker_processes
 
 pytestmark = pytest.mark.live
 
-HERE = ("process", "redlock5")
+PLACES = [("process", "redlock5"), ("docker", "redlock5")]
 ONE = {"worker": "worker:0", "node": "node:redis3", "link": "worker:1/node:redis3"}
 MANY = {"worker": "all-workers", "node": "majority", "link": "worker:0/minority"}
-ON_NODES = [n for n in possible(FAULTS, *HERE) if FAULTS.load(n).acts_on == "node"]
+NAMES = on_servers(*PLACES[0])
+ALSO = ("blackhole",)  # in containers alone
+ON_NODES = [n for n in NAMES if FAULTS.load(n).acts_on == "node"]
 DOWN = ("node-kill", "node-pause")  # while they last, the server does not answer
 
 
@@ -45,11 +54,7 @@ def shared(
 
 
 @pytest.fixture
-def world(shared: TestWorld, request: pytest.FixtureRequest) -> Iterator[TestWorld]:
-    name = request.node.callspec.params.get("name", "sever")
-    reason = make(name).can(shared)
-    if reason:
-        pytest.skip(reason)
+def world(shared: TestWorld) -> Iterator[TestWorld]:
     with connected(shared):
         yield replace(shared)
         put_right(shared)
@@ -61,7 +66,7 @@ def aimed(name: str, aims: dict[str, str], world: TestWorld) -> list[str]:
 
 
 @pytest.mark.parametrize("aims", [ONE, MANY], ids=["one", "many"])
-@pytest.mark.parametrize("name", possible(FAULTS, *HERE))
+@pytest.mark.parametrize("name", NAMES)
 def test_it_bites_and_heals(world: TestWorld, name: str, aims: dict[str, str]) -> None:
     fault = make(name)
     assert fault.can(world) is None
@@ -91,7 +96,7 @@ def test_the_other_servers_are_spared(world: TestWorld, name: str) -> None:
     fault.heal(world, ["redis3"])
 
 
-@pytest.mark.parametrize("name", possible(LASTS, *HERE))
+@pytest.mark.parametrize("name", [n for n in NAMES if n in LASTS])
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     fault = make(name)
     targets = aimed(name, MANY, world)
@@ -100,6 +105,14 @@ def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> 
     undo_elsewhere(steps)
     healed = fault.healed(world, targets)
     assert healed.bit, healed.says
+    assert_all_well(world)
+
+
+def test_a_blackhole_shows_and_is_undone(world: TestWorld) -> None:
+    if world.runtime == "process":
+        assert make("blackhole").can(world) is not None
+        return
+    shows_and_is_undone(world, "blackhole", {}, ["redis3"])
     assert_all_well(world)
 
 

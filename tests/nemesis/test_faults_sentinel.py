@@ -9,46 +9,42 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compose.backends.redis_sentinel import SERVERS, formed
+from compose.backends.redis_sentinel import SERVERS
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from harness.core.protocols import Cluster, Commandable, Node, Skewable
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import cluster_up, need, undo_elsewhere
+from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import (
     CLOCKS,
     CONFIGS,
-    LASTS,
-    START,
+    UNDOABLE,
     make,
-    possible,
-    possible_variants,
+    on_servers,
+    variants_on_servers,
 )
-from tests.nemesis.worlds import TestWorld, connected, containers_world, mend, worker_processes
+from tests.nemesis.sentinel import put_right
+from tests.nemesis.worlds import TestWorld, connected, containers_world
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
 HERE = ("docker", "redis-sentinel")
 ELSEWHERE = ("partition",)  # on every cluster: test_partition_docker.py
-PRIMARY = {"worker": "worker:0", "node": "primary", "link": "worker:1/primary"}
+PRIMARY = {"node": "primary", "link": "worker:1/primary"}
 SENTINEL = {"node": "node:sentinel2", "link": "worker:1/node:sentinel2"}
 REPLICAS_LINK, SENTINELS_LINK = "node:redis3/node:redis1", "node:sentinel3/node:redis1"
+PLACES = [HERE]
 SPEAK_TO_DATA = {*CONFIGS, "flush", "failover"}
-VARIANTS = [v for v in possible_variants(*HERE) if v[0] not in ELSEWHERE]
+VARIANTS = [v for v in variants_on_servers(*HERE) if v[0] not in ELSEWHERE]
 # A sentinel whose clock jumped trusts nothing for half a minute (TILT), so those come last.
 VARIANTS.sort(key=lambda variant: variant[0] in CLOCKS)
-ON_SENTINELS = [
-    variant
-    for variant in VARIANTS
-    if not variant[0].startswith("worker") and variant[0] not in SPEAK_TO_DATA
-]
+ON_SENTINELS = [variant for variant in VARIANTS if variant[0] not in SPEAK_TO_DATA]
+UNDONE = [n for n in on_servers(*HERE) if n in UNDOABLE and n not in ELSEWHERE]
 BETWEEN = [v for v in VARIANTS if getattr(FAULTS.load(v[0]), "between_nodes", False)]
 
 
@@ -64,37 +60,6 @@ def well(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "world" in request.fixturenames:
         put_right(request.getfixturevalue("world"))
-
-
-def put_right(world: TestWorld) -> None:
-    """Whatever a test left: links clean, servers up, all of them under one primary."""
-    mend(world)
-    for node in world.cluster.nodes.values():
-        if isinstance(node, Skewable):
-            with suppress(HarnessError):  # started without the shim
-                node.set_clock(offset_ns=0, rate_ppm=0)
-        if node.name in SERVERS:
-            for setting, value in START.items():
-                command(node, "CONFIG", "SET", setting, value)
-    assert wait_until(lambda: is_whole(world.cluster), timeout_s=30), formed(world.cluster.nodes)
-
-
-def is_whole(cluster: Cluster) -> bool:
-    """An old primary that is back is told at once, where the sentinels take ten seconds."""
-    lack = formed(cluster.nodes)
-    if lack.startswith("primaries"):
-        with suppress(HarnessError):
-            primary = cluster.primary()
-            for name in SERVERS:
-                node = cluster.nodes[name]
-                if name != primary and node.facts()["role"] == "primary":
-                    command(node, "REPLICAOF", primary, str(SERVERS[primary]))
-    return not lack
-
-
-def command(node: Node, *words: str) -> str:
-    assert isinstance(node, Commandable)
-    return node.command(*words)
 
 
 def aim(name: str, aims: dict[str, str], world: TestWorld) -> list[str]:
@@ -140,7 +105,7 @@ def test_it_shows_and_heals_between_nodes(
     shows_and_heals(world, name, params, resolve(link, "link", world, random.Random(0)))
 
 
-@pytest.mark.parametrize("name", [n for n in possible(LASTS, *HERE) if n not in ELSEWHERE])
+@pytest.mark.parametrize("name", UNDONE)
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     if name in CLOCKS and build.why_not():
         pytest.skip(build.why_not() or "")
@@ -203,21 +168,3 @@ def test_it_shows_and_heals_on_a_sentinel(
     world: TestWorld, name: str, params: dict[str, Any]
 ) -> None:
     shows_and_heals(world, name, params, aim(name, SENTINEL, world))
-
-
-def test_as_local_processes(tmp_path: Path) -> None:
-    """Once: what differs between the runtimes is tested with one server."""
-    need("redis-sentinel")
-    with (
-        cluster_up(tmp_path, "redis-sentinel", workers=2) as cluster,
-        worker_processes(tmp_path, 2) as workers,
-    ):
-        world = TestWorld(cluster, workers, backend="redis-sentinel")
-        for name in ("sever", "mute", "node-restart", "node-restart-empty", "failover"):
-            assert make(name).can(world) is None
-        shows_and_heals(world, "mute", {}, ["w1-sentinel2"])
-        shows_and_heals(world, "node-restart", {}, ["sentinel2", "redis2"])
-        shows_and_heals(world, "node-restart-empty", {}, ["redis3"])
-        shows_and_heals(world, "failover", {"old": "lives"}, ["redis1"])
-        assert wait_until(lambda: not formed(cluster.nodes), timeout_s=30)
-        assert make("partition").can(world) is not None

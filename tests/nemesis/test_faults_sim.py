@@ -26,6 +26,7 @@ from tests.nemesis.conformance import (
 from tests.nemesis.worlds import TestWorld, connected
 
 HERE = ("sim", "sim")
+PLACES = [HERE]
 
 
 @pytest.fixture

@@ -14,19 +14,21 @@ from typing import Any
 import pytest
 
 from nemesis.clockshim import build
-from tests.compose.local import cluster_up, need, undo_elsewhere
+from tests.compose.local import cluster_up, need
 from tests.nemesis.conformance import (
     assert_all_well,
     make,
-    possible_variants,
     put_right,
+    shows_and_is_undone,
     targets_of,
+    variants_on_servers,
 )
 from tests.nemesis.worlds import TestWorld, connected, worker_processes
 
 pytestmark = pytest.mark.live
 
 HERE = ("process", "valkey-single")
+PLACES = [HERE]
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +50,8 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
         put_right(shared)
 
 
-@pytest.mark.parametrize(("name", "params"), possible_variants(*HERE))
-def test_it_bites_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
-    fault = make(name, params)
-    assert fault.can(world) is None
-    targets = targets_of(fault, world, everyone=True)
-    steps = fault.undo(world, targets)
-    fault.inject(world, targets)
-    evidence = fault.evidence(world, targets)
-    assert evidence.bit, evidence.says
-    fault.heal(world, targets)
-    healed = fault.healed(world, targets)
-    assert healed.bit, healed.says
-    undo_elsewhere(steps)  # after the heal there is nothing left to do
+@pytest.mark.parametrize(("name", "params"), variants_on_servers(*HERE))
+def test_it_shows_and_is_undone(world: TestWorld, name: str, params: dict[str, Any]) -> None:
+    targets = targets_of(make(name), world, everyone=True)
+    shows_and_is_undone(world, name, params, targets)
     assert_all_well(world)

@@ -9,27 +9,36 @@ from typing import Any
 
 import pytest
 
-from clients.environments import ensure
-from clients.registry import LIBRARIES
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
 from harness.core.protocols import SessionKeeping
 from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.clients.workers import WorkerUnderTest, worker
+from tests.clients.workers import WorkerUnderTest
 from tests.compose.local import undo_elsewhere
-from tests.nemesis.conformance import LASTS, make, possible, possible_variants
+from tests.nemesis.conformance import (
+    UNDOABLE,
+    make,
+    on_servers,
+    possible_variants,
+    variants_on_servers,
+)
 from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
 from tests.nemesis.worlds import TestWorld, containers_world
+from tests.nemesis.zookeeper import check_expiry, kazoo
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
 HERE = ("docker", "zookeeper3")
-# partition has a file of its own (test_partition_docker.py), session-expire needs a client.
-ELSEWHERE = ("partition", "session-expire")
-CLIENTS = {"worker": "worker:0", "node": "node:zk2", "link": "worker:1/node:zk2"}
+PLACES = [HERE]
+# partition has a file of its own (test_partition_docker.py); session-expire needs a client, and
+# is tested below.
+ELSEWHERE = ("partition",)
+ALSO = ("session-expire",)
+CLIENTS = {"node": "node:zk2", "link": "worker:1/node:zk2"}
 PEERS = "node:zk1/node:zk2"
+UNDONE = [n for n in on_servers(*HERE) if n in UNDOABLE and n not in ELSEWHERE]
 BETWEEN = [
     variant
     for variant in possible_variants(*HERE)
@@ -52,17 +61,12 @@ def well(world: TestWorld) -> Iterator[None]:
 
 @pytest.fixture
 def client(world: TestWorld, tmp_path: Path) -> Iterator[WorkerUnderTest]:
-    """kazoo, as worker 0 of the world."""
-    library = LIBRARIES.load("kazoo-fenced")
-    with worker(library.command(ensure(library)), tmp_path) as client:
-        reply = client.open(nodes=list(world.cluster.endpoints(0)), options={"session_ms": 10_000})
-        assert reply.type == "ok", reply
+    with kazoo(world, tmp_path) as client:
         yield client
-        client.ask("close")  # else its session would be there in the next test
 
 
 @pytest.mark.parametrize(
-    ("name", "params"), [v for v in possible_variants(*HERE) if v[0] not in ELSEWHERE]
+    ("name", "params"), [v for v in variants_on_servers(*HERE) if v[0] not in ELSEWHERE]
 )
 def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
     if "clock" in name and build.why_not():
@@ -86,7 +90,7 @@ def test_all_servers_at_once(world: TestWorld, name: str) -> None:
     shows_and_heals(world, name, {}, targets_of(name, "all-nodes", world))
 
 
-@pytest.mark.parametrize("name", [n for n in possible(LASTS, *HERE) if n not in ELSEWHERE])
+@pytest.mark.parametrize("name", UNDONE)
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
     if "clock" in name and build.why_not():
         pytest.skip(build.why_not() or "")
@@ -111,21 +115,7 @@ def test_a_wiped_server_gets_its_data_back_from_the_others(world: TestWorld) -> 
 def test_a_holder_is_told_that_its_session_was_ended(
     world: TestWorld, client: WorkerUnderTest
 ) -> None:
-    got = client.ask("acquire", key="expire", hold="1", timeout_ms=0)
-    assert got.type == "ok", got
-    fault = make("session-expire")
-    assert fault.can(world) is None
-    assert fault.undo(world, ["w0"]) == []
-    fault.inject(world, ["w0"])
-    evidence = fault.evidence(world, ["w0"])
-    assert evidence.bit, evidence.says
-    told = client.receive()
-    assert (told.event, told.key, told.hold) == ("lost", "expire", "1")
-    assert client.ask("release", key="expire", hold="1").error == "not-held"
-    again = client.ask("acquire", key="expire", hold="2", timeout_ms=0)
-    assert again.value["token"] > got.value["token"], "it has another session"
-    fault.heal(world, ["w0"])
-    assert fault.healed(world, ["w0"]).bit
+    check_expiry(world, client)
 
 
 def test_a_session_that_is_there_is_told_from_one_that_is_not(

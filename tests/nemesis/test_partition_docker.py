@@ -22,6 +22,8 @@ from tests.nemesis.worlds import FixedView, TestWorld, containers_world
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
 CLUSTERS = [name for name in BACKENDS if has_peers(name)]
+PLACES = [("docker", name) for name in CLUSTERS]
+ALSO = ("partition",)  # the only one whose undo is looked at here
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("partition", {}, "primary"),
     ("partition", {"how": "sever", "clients": "rest"}, "primary"),

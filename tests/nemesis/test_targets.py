@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
+from compose.registry import BACKENDS
 from harness.core.clock import VirtualClock
 from harness.core.errors import HarnessError
 from harness.core.protocols import Cluster, Status, WorkerHandle
@@ -211,6 +212,31 @@ def test_a_minority_and_a_majority_of_the_nodes(count: int, minority: int, major
         assert all(list(names) == sorted(set(names)) for names in drawn)
         assert {name for names in drawn for name in names} == set("abcde"[:count] if size else "")
     assert len(ask("holder/minority", "link", world(nodes="abcde", holders=[1]))) == 2
+
+
+@dataclass
+class Voter:
+    votes: bool
+
+
+def test_only_those_whose_majority_decides_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    voters = {name: Voter(name in "def") for name in "abcdef"}
+    monkeypatch.setattr(Nodes, "nodes", property(lambda nodes: voters))
+    where = world(nodes="abcdef")
+    assert {name for seed in range(40) for name in ask("minority", "node", where, seed)} == set(
+        "def"
+    )
+    assert all(len(ask("majority", "node", where, seed)) == 2 for seed in range(40))
+    assert set(ask("any-node", "node", where, 3)) < set("abcdef")
+    assert ask("all-nodes", "node", where, 0) == list("abcdef")
+
+
+def test_with_sentinel_the_sentinels_decide_and_behind_a_pooler_the_server() -> None:
+    voters = {name: BACKENDS.load(name).voters for name in BACKENDS}
+    assert voters["redis-sentinel"] == ("sentinel1", "sentinel2", "sentinel3")
+    assert voters["postgres-pgbouncer"] == ("postgres",)
+    others = set(BACKENDS) - {"redis-sentinel", "postgres-pgbouncer"}
+    assert all(voters[name] == BACKENDS.load(name).node_names for name in others)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""Every fault that can be done on ZooKeeper's servers as local processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nemesis.clockshim import build
+from nemesis.registry import FAULTS
+from tests.compose.local import cluster_up, need
+from tests.nemesis.conformance import on_servers, shows_and_is_undone
+from tests.nemesis.quorum import put_right, targets_of
+from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.zookeeper import check_expiry, kazoo
+
+pytestmark = pytest.mark.live
+
+HERE = ("process", "zookeeper3")
+PLACES = [HERE]
+ALSO = ("session-expire",)
+AIMS = {"node": "primary", "link": "worker:1/node:zk2"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
+    need("zookeeper3")
+    folder = tmp_path_factory.mktemp("zookeeper3")
+    shim = None if build.why_not() else build.ensure()
+    with (
+        cluster_up(folder, "zookeeper3", clock_shim=shim) as cluster,
+        worker_processes(folder, 2) as workers,
+    ):
+        yield TestWorld(cluster, workers, backend="zookeeper3")
+
+
+@pytest.fixture(autouse=True)
+def well(world: TestWorld) -> Iterator[None]:
+    yield
+    put_right(world)
+
+
+@pytest.mark.parametrize("name", on_servers(*HERE))
+def test_it_shows_and_is_undone(world: TestWorld, name: str) -> None:
+    if "clock" in name and build.why_not():
+        pytest.skip(build.why_not() or "")
+    shows_and_is_undone(world, name, {}, targets_of(name, AIMS[FAULTS.load(name).acts_on], world))
+
+
+def test_a_session_that_is_ended_is_lost_to_its_holder(world: TestWorld, tmp_path: Path) -> None:
+    with kazoo(world, tmp_path) as client:
+        check_expiry(world, client)
