@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clients import toolchains
+from clients import pinned, toolchains
 from clients.libraries import Library
 from clients.registry import LIBRARIES
 from harness.core.errors import HarnessError, LockhavocError, UserError
@@ -85,13 +85,12 @@ def ensure(
     """
     tell = progress or _silent
     if library.language != "python":
-        if python is not None or chosen:
-            field = "client.python" if python is not None else "client.with"
+        if python is not None:
             raise UserError(
-                f"{field} is given, but library {library.name!r} is written in "
-                f"{library.language.title()}; its versions are those in {library.requirements.name}"
+                f"client.python is given, but library {library.name!r} is written in "
+                f"{library.language.title()} and needs no interpreter; leave it out"
             )
-        return _program(library, tell)
+        return _program(library, pinned.pins(library, chosen), tell)
     if python is not None:
         return _named(library, Path(python))
     contents = Contents(library, tuple(chosen), digest)
@@ -107,15 +106,15 @@ def ensure(
     return interpreter
 
 
-def _program(library: Library, tell: Progress) -> Path:
+def _program(library: Library, pins: Sequence[pinned.Pin], tell: Progress) -> Path:
     """The worker's program of a library in another language; RefusedError without its tools."""
     toolchains.refuse(library)
-    place = toolchains.place_of(library, cache_dir())
+    place = toolchains.place_of(library, cache_dir(), pins)
     if not toolchains.is_ready(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         with _locked(place.with_name(place.name + ".lock"), tell, library.name):
             if not toolchains.is_ready(place):
-                toolchains.build(library, place, tell)
+                toolchains.build(library, place, tell, pins)
     return place / toolchains.PROGRAM
 
 

@@ -22,7 +22,8 @@ WORKER = ROOM / "worker" / "main.py"
 class Library:
     """One lock library and how it is run.
 
-    adapter: path of the adapter file.  args: passed to the adapter as ``--adapter-arg k=v``.
+    adapter: path of the adapter file.  args: passed to the adapter as ``--adapter-arg k=v``, in
+    other languages to the program as ``k=v``.
     requirements: hash-locked file of its environment.  imports: modules that must be importable
     in it (the probe of an interpreter that the user names).  lease: what ends a lock whose holder
     is silent.  powers: renew, believes, fenced, signals-loss.  fencing: where its tokens come
@@ -53,7 +54,7 @@ class Library:
         """argv of a worker for this library under the interpreter ``python`` (in another language:
         of the program ``python``, which ``environments.ensure`` built)."""
         if self.language != "python":
-            return [str(python)]
+            return [str(python), *(f"{name}={value}" for name, value in self.args.items())]
         argv = [str(python), "-u", str(WORKER), "--adapter", str(self.adapter)]
         for name, value in self.args.items():
             argv += ["--adapter-arg", f"{name}={value}"]

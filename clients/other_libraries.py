@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from clients.libraries import ROOM, Library
 
-_GO = ROOM / "go"
+_GO, _JAVA = ROOM / "go", ROOM / "java"
 
 GO_ETCD = Library(
     name="go-etcd-concurrency",
@@ -22,18 +22,9 @@ GO_ETCD = Library(
     powers=("believes", "fenced", "signals-loss"),
     fencing="the revision that created the lock's key",
     loss_signal="callback",
+    extra={"main": "go.etcd.io/etcd/client/v3", "renews": "by itself"},
     says="clientv3/concurrency, the lock of etcd's own Go client, with a session that keeps itself "
     "alive",
-)
-JAVA_REDISSON = Library(
-    name="java-redisson",
-    language="java",
-    adapter=ROOM / "java" / "src" / "RedissonWorker.java",
-    requirements=ROOM / "java" / "jars.sha256",
-    imports=(),
-    backends=("redis-single", "valkey-single"),
-    powers=("believes",),
-    says="Redisson's RLock, with its watchdog or a fixed lease",
 )
 GO_REDSYNC = Library(
     name="go-redsync",
@@ -43,5 +34,42 @@ GO_REDSYNC = Library(
     imports=(),
     backends=("redlock5", "redis-single", "valkey-single"),
     powers=("renew", "believes"),
+    extra={"main": "github.com/go-redsync/redsync/v4"},
     says="redsync v4 over go-redis, all servers at once",
+)
+JAVA_REDISSON = Library(
+    name="java-redisson",
+    language="java",
+    adapter=_JAVA / "redisson" / "RedissonWorker.java",
+    requirements=_JAVA / "redisson" / "jars.sha256",
+    imports=(),
+    backends=("redis-single", "valkey-single"),
+    powers=("believes",),
+    extra={"main": "org.redisson:redisson", "renews": "by itself"},
+    says="Redisson's RLock, with its watchdog or a fixed lease",
+)
+
+
+def _curator(name: str, says: str, **args: str) -> Library:
+    return Library(
+        name=name,
+        language="java",
+        adapter=_JAVA / "curator" / "CuratorWorker.java",
+        requirements=_JAVA / "curator" / "jars.sha256",
+        imports=(),
+        backends=("zookeeper3",),
+        args=args,
+        lease="session",
+        powers=("believes", "signals-loss"),
+        loss_signal="callback",
+        extra={"main": "org.apache.curator:curator-recipes"},
+        says=says,
+    )
+
+
+JAVA_CURATOR = _curator(
+    "java-curator", "Curator's InterProcessMutex, with a ConnectionStateListener for losses"
+)
+JAVA_CURATOR_LOCKER = _curator(
+    "java-curator-locker", "the same by its block form, try (Locker ...)", form="block"
 )

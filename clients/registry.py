@@ -57,6 +57,8 @@ LIBRARIES = Registry(
         "go-etcd-concurrency": "clients.other_libraries:GO_ETCD",
         "go-redsync": "clients.other_libraries:GO_REDSYNC",
         "java-redisson": "clients.other_libraries:JAVA_REDISSON",
+        "java-curator": "clients.other_libraries:JAVA_CURATOR",
+        "java-curator-locker": "clients.other_libraries:JAVA_CURATOR_LOCKER",
         **RECIPES,
         "retry-loop": "clients.retry_library:RETRY_LOOP",
         # Deliberately broken ones (canaries).

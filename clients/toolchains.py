@@ -5,7 +5,8 @@
 What an environment is for a library in Python, a build is for the others: the library comes from
 its own registry, in the versions and with the checksums that lie beside the source, and what was
 built once is used again.  The place is ``.../lockhavoc/envs/<name>-<digest>``, the digest being
-over the sources and the compiler's version.
+over the sources, the compiler's version and the versions that a user chose (pinned.py).  Chosen
+ones replace those beside the source; their checksums are Go's or Maven's business, not ours.
 
 Traps.  Go: cgo is off, so the program needs no libc; the clock shim, which is a libc function in
 front of another, does not reach it (``clock_refused``).  Java: jars are fetched by Maven and
@@ -19,12 +20,14 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from clients import pinned
 from clients.libraries import Library
+from clients.pinned import Pin
 from harness.core import jars
-from harness.core.errors import HarnessError, RefusedError
+from harness.core.errors import HarnessError, RefusedError, UserError
 
 Progress = Callable[[str], None]
 
@@ -33,6 +36,16 @@ LINES_SHOWN = 12
 READY = ".ready"
 PROGRAM = "worker"
 NEEDS = {"go": ("go",), "java": ("java", "javac", "mvn")}
+SCRIPT = """\
+#!/bin/sh
+export _JAVA_SR_SIGNUM=40
+here=$(dirname "$0")
+exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m -XX:-UsePerfData \\
+  -XX:+ErrorFileToStderr -cp "$here/classes:$here/jars/*" MAIN "$@"
+"""
+"""Starts a worker in Java.  The places are given by variables: no path is ever part of a command.
+The machine takes SIGUSR2 for itself, and dies of one that others send, unless it is given another
+signal; here SIGUSR2 has to be ignored (worker protocol)."""
 GET = "install Go 1.26 or later, or Java 17 with Maven, from your distribution or their makers"
 
 
@@ -58,13 +71,16 @@ def clock_refused(library: Library) -> str | None:
     return None
 
 
-def place_of(library: Library, cache: Path) -> Path:
+def place_of(library: Library, cache: Path, pins: Sequence[Pin] = ()) -> Path:
     """Where the build of this library lives."""
     digest = hashlib.sha256()
     for path in _sources(library):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     compiler = {"go": ["go", "version"], "java": ["javac", "-version"]}[library.language]
     digest.update(_run(compiler, Path.cwd(), {}).encode())
+    digest.update(SCRIPT.encode() if library.language == "java" else b"")
+    for pin in pins:
+        digest.update(f"{pin.name}@{pin.version}\0".encode())
     return cache / f"{library.name}-{digest.hexdigest()[:16]}"
 
 
@@ -72,17 +88,27 @@ def is_ready(place: Path) -> bool:
     return (place / READY).exists() and (place / PROGRAM).exists()
 
 
-def build(library: Library, place: Path, tell: Progress) -> None:
+def build(library: Library, place: Path, tell: Progress, pins: Sequence[Pin] = ()) -> None:
     """Builds the worker in ``place``; the caller holds its lock.  HarnessError with the last words
-    of the compiler if that fails."""
+    of the compiler if that fails; UserError if it is for the versions that were chosen."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    tell(f"{library.name}: building its worker in {place} (once; this can take minutes)")
+    what = " with " + ", ".join(f"{pin.name} {pin.version}" for pin in pins) if pins else ""
+    tell(f"{library.name}: building its worker{what} in {place} (once; this can take minutes)")
     try:
-        {"go": _build_go, "java": _build_java}[library.language](library, place)
+        {"go": _build_go, "java": _build_java}[library.language](library, place, pins)
     except (OSError, subprocess.SubprocessError) as error:
         raise HarnessError(
             f"cannot build the worker of library {library.name!r} in {place}: {error}"
+        ) from error
+    except HarnessError as error:
+        shutil.rmtree(place, ignore_errors=True)
+        if not pins:
+            raise
+        raise UserError(
+            f"the worker of library {library.name!r} cannot be built{what}: {error}\n"
+            "Name versions that exist, go together and have what the worker calls "
+            f"({pinned.EXAMPLES[library.language]})"
         ) from error
     (place / READY).touch()
     tell(f"{library.name}: ready")
@@ -95,45 +121,56 @@ def refuse(library: Library) -> None:
         raise RefusedError(reason)
 
 
-def packages(library: Library) -> dict[str, str]:
-    """Versions that the build takes, as its lock file names them."""
+def packages(library: Library, program: Path) -> dict[str, str]:
+    """Versions that a built worker holds: modules of a Go program, jars beside a Java one."""
     found = {}
-    for line in library.requirements.read_text().splitlines():
-        words = line.split()
-        if library.language == "go" and len(words) == 3 and not words[1].endswith("/go.mod"):
-            found[words[0]] = words[1]
-        elif library.language == "java" and len(words) == 2:
-            name, _, version = words[1].removesuffix(".jar").rpartition("-")
-            found[name or version] = version
+    if library.language == "go":
+        for line in _run(["go", "version", "-m", str(program)], Path.cwd(), {}).splitlines():
+            words = line.split()
+            if len(words) > 2 and words[0] == "dep":
+                found[words[1]] = words[2]
+        return found
+    for jar in sorted((program.parent / "jars").glob("*.jar")):
+        name, _, version = jar.stem.rpartition("-")
+        found[name or version] = version
     return found
 
 
 def _sources(library: Library) -> Iterator[Path]:
+    """What a build depends on: in Java the library's own folder and the one that all share."""
     root = library.requirements.parent
     endings = {".go", ".mod", ".sum", ".java", ".xml", ".sha256"}
-    yield from sorted(path for path in root.rglob("*") if path.suffix in endings)
+    roots = [root] if library.language == "go" else [root, root.parent / "src"]
+    for one in roots:
+        yield from sorted(path for path in one.rglob("*") if path.suffix in endings)
 
 
-def _build_go(library: Library, place: Path) -> None:
+def _build_go(library: Library, place: Path, pins: Sequence[Pin]) -> None:
     root = library.requirements.parent
     package = "./" + library.adapter.parent.relative_to(root).as_posix()
-    argv = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(place / PROGRAM), package]
-    _run(argv, root, {"CGO_ENABLED": "0", "GOWORK": "off"})
+    changes = {"CGO_ENABLED": "0", "GOWORK": "off"}
+    mode = "-mod=readonly"
+    if pins:
+        shutil.copytree(root, place / "source")
+        root, mode = place / "source", "-mod=mod"
+        _run(["go", "get", *(f"{pin.name}@{pin.version}" for pin in pins)], root, changes)
+    argv = ["go", "build", "-trimpath", mode, "-o", str(place / PROGRAM), package]
+    _run(argv, root, changes)
 
 
-def _build_java(library: Library, place: Path) -> None:
+def _build_java(library: Library, place: Path, pins: Sequence[Pin]) -> None:
     root, classes = library.requirements.parent, place / "classes"
-    jars.fetch(root / "pom.xml", library.requirements, place / "jars", timeout_s=BUILD_TIMEOUT_S)
-    sources = [str(path) for path in sorted((root / "src").glob("*.java"))]
+    pom, digests = root / "pom.xml", library.requirements
+    if pins:
+        pom = place / "pom.xml"
+        pom.write_text(pinned.pom((root / "pom.xml").read_text(), pins))
+    jars.fetch(pom, None if pins else digests, place / "jars", timeout_s=BUILD_TIMEOUT_S)
+    sources = [str(path) for path in _sources(library) if path.suffix == ".java"]
     classes.mkdir()
-    _run(["javac", "-nowarn", "-cp", f"{place / 'jars'}/*", "-d", str(classes), *sources], root, {})
+    quiet = ["-nowarn", "-XDignore.symbol.file"]  # sun.misc.Signal is what there is for signals
+    _run(["javac", *quiet, "-cp", f"{place / 'jars'}/*", "-d", str(classes), *sources], root, {})
     script = place / PROGRAM
-    flags = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m -XX:-UsePerfData"
-    # The places are given by variables: no path is ever part of a command.
-    script.write_text(
-        '#!/bin/sh\nhere=$(dirname "$0")\n'
-        f'exec java {flags} -cp "$here/classes:$here/jars/*" {library.adapter.stem} "$@"\n'
-    )
+    script.write_text(SCRIPT.replace("MAIN", library.adapter.stem))
     script.chmod(0o755)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import sys
 from dataclasses import replace
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from clients import environments, toolchains
+from clients.choice import LibraryChoice, settle
 from clients.libraries import Library
-from clients.other_libraries import GO_ETCD, GO_REDSYNC, JAVA_REDISSON
+from clients.other_libraries import GO_ETCD, GO_REDSYNC, JAVA_CURATOR, JAVA_REDISSON
 from harness import cli
 from harness.core.errors import HarnessError, RefusedError, UserError
 from tests.live.command import require
@@ -84,19 +86,58 @@ def test_without_a_toolchain_it_is_refused_with_the_fix(
         environments.ensure(GO_ETCD)
 
 
-@pytest.mark.parametrize(
-    ("choice", "says"),
-    [({"python": "python3"}, "client.python is given"), ({"chosen": ["x==1"]}, "client.with is")],
-)
-def test_choices_for_python_are_refused(choice: dict[str, object], says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        environments.ensure(GO_ETCD, **choice)  # type: ignore[arg-type]  # of the table above
+def test_an_interpreter_for_it_is_refused() -> None:
+    with pytest.raises(UserError, match=r"client\.python is given, but library 'go-etcd"):
+        environments.ensure(GO_ETCD, python="python3")
 
 
-def test_the_packages_are_those_of_the_checksums() -> None:
-    found = toolchains.packages(GO_ETCD)
-    assert found["go.etcd.io/etcd/client/v3"].startswith("v3.")
-    assert found["github.com/go-redsync/redsync/v4"].startswith("v4.")
+def test_a_chosen_version_is_a_build_of_its_own(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = 'case "$1 $2" in "version -m") echo "dep x.org/redsync/v4 v4.12.0 h1:A="; esac'
+    calls = fake_go(tmp_path, monkeypatch, f"{BUILDS}\n{held}")
+    target = settle(GO_REDSYNC, LibraryChoice(with_=("redsync@4.12.0",)))
+    assert target.record["with"] == ["redsync@4.12.0"]
+    assert target.record["packages"] == {"x.org/redsync/v4": "v4.12.0"}, "what the program holds"
+    assert environments.ensure(GO_REDSYNC) != target.python
+    said = calls.read_text()
+    assert "0 get github.com/go-redsync/redsync/v4@v4.12.0\n" in said
+    assert "build -trimpath -mod=mod" in said
+    assert (target.python.parent / "source" / "go.mod").is_file(), "ours is left as it is"
+
+
+def test_a_version_that_cannot_be_built_is_the_users(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_go(tmp_path, monkeypatch, '[ "$1" = version ] || { echo "unknown revision"; exit 1; }')
+    with pytest.raises(UserError, match=r"(?s)redsync/v4 v4.99.0: .*unknown revision.*Name versi"):
+        environments.ensure(GO_REDSYNC, chosen=["redsync@4.99.0"])
+    assert not [path for path in (cache / "lockhavoc" / "envs").iterdir() if path.is_dir()]
+
+
+def test_the_packages_of_a_java_worker_are_the_jars_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    for name in ("curator-recipes-5.9.0.jar", "slf4j-nop-1.7.25.jar"):
+        (tmp_path / "jars" / name).touch()
+    found = toolchains.packages(JAVA_CURATOR, tmp_path / "worker")
+    assert found == {"curator-recipes": "5.9.0", "slf4j-nop": "1.7.25"}
+
+
+def test_another_file_of_all_java_workers_is_another_build_and_one_of_the_others_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = JAVA_CURATOR.requirements.parent.parent
+    shutil.copytree(root, tmp_path / "java")
+    (tmp_path / "javac").write_text("#!/bin/sh\necho 17\n")
+    (tmp_path / "javac").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    jars = tmp_path / "java" / "curator" / "jars.sha256"
+    library = replace(JAVA_CURATOR, requirements=jars)
+    first = toolchains.place_of(library, tmp_path)
+    (tmp_path / "java" / "redisson" / "pom.xml").write_text("another\n")
+    assert toolchains.place_of(library, tmp_path) == first
+    (tmp_path / "java" / "src" / "Worker.java").write_text("another\n")
+    assert toolchains.place_of(library, tmp_path) != first
 
 
 SKEWED = """
@@ -207,6 +248,19 @@ def test_redisson_passes(
     only = [word for point in points for word in ("--only", point)]
     quick = ["--option", "socket_timeout_ms=1000"]
     assert examine([*base, *quick, *only], monkeypatch, capsys) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["java-curator", "java-curator-locker"])
+def test_curator_passes(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require("process")
+    built_or_skip(JAVA_CURATOR)
+    base = ["--library", name, "--backend", "zookeeper3", "--ttl-ms", "2000"]
+    points = ["open.option", "lease.end", "unknown.acquire", "write.stale", "end.stuck"]
+    only = [word for point in points for word in ("--only", point)]
+    assert examine([*base, *only], monkeypatch, capsys) == {}
 
 
 def test_jars_that_nobody_pinned_are_refused(

@@ -34,7 +34,7 @@ final class Resource {
         socket = null;
     }
 
-    JsonNode ask(ObjectNode message) throws IOException, RedissonWorker.Refused {
+    JsonNode ask(ObjectNode message) throws IOException, Refused {
         if (socket != null && hungUp()) {
             close();
         }
@@ -45,7 +45,7 @@ final class Resource {
                 fresh.setTcpNoDelay(true);
                 socket = fresh;
             } catch (IOException error) {
-                throw new RedissonWorker.Refused("resource: cannot connect: " + error);
+                throw new Refused("resource: cannot connect: " + error);
             }
         }
         message.put("id", ++id);
@@ -62,7 +62,7 @@ final class Resource {
             throw new IOException("resource: " + error, error);
         }
         if (!told.path("ok").asBoolean()) {
-            throw new RedissonWorker.Refused(told.path("why").asText("refused without a reason"));
+            throw new Refused(told.path("why").asText("refused without a reason"));
         }
         return told;
     }
