@@ -2,6 +2,7 @@
 
     lost-update     a section read u and wrote v, but somebody else's write came in between
     double-effect   one tick (``value.tick``) or one write took effect twice
+    unrepeatable-read   a section that only reads, under one hold, saw the value change
 
 Each critical section (the operations of one hold) that reads before it writes is one
 read-modify-write: in the resource's log, the value just before its first accepted write must be the
@@ -49,6 +50,11 @@ class Section(msgspec.Struct, gc=False):
             good = [span for span in good if span.ret <= self.writes[0].call]
         return good[-1] if good else None
 
+    @property
+    def versions(self) -> list[tuple[Any, Span]]:
+        """What it read, each time."""
+        return [(span.value.get("version"), span) for span in self.reads if span.ok]
+
 
 class Effects:
     """Lost updates and double effects at the resource."""
@@ -67,16 +73,20 @@ class Effects:
             "updates": len(updates),
             "ticks": ticks,
         }
-        if not updates and not ticks:
+        readers = [s for s in found if not s.writes and len(s.versions) > 1]
+        stats["readers"] = len(readers)
+        if not updates and not ticks and not readers:
             return Result(
                 checker=self.name,
                 valid=Valid.UNKNOWN,
-                says="no section read before it wrote and no write names a tick, so neither a lost "
-                "update nor a double effect could show",
+                says="no section read before it wrote or read twice, and no write names a tick, so "
+                "neither a lost update nor a double effect could show",
                 stats={**stats, "applies": False},
             )
         verdict = Verdict(model="effects")
         _ticks(found, context, verdict)
+        for section in readers:
+            _judge_reader(section, verdict)
         if context.resource:
             _by_log(context.resource, found, verdict)
         else:
@@ -87,6 +97,8 @@ class Effects:
         says = verdict.says
         if verdict.valid is Valid.TRUE:
             says = f"{len(updates)} updates and {ticks} ticks, none lost, none done twice"
+            if readers:
+                says += f"; {len(readers)} readers saw nothing change"
         return Result(
             checker=self.name,
             valid=verdict.valid,
@@ -106,6 +118,24 @@ def sections(history: History) -> list[Section]:
             section = found.setdefault(whose, Section(span.hold, key, [], []))
             (section.reads if span.f == READ else section.writes).append(span)
     return list(found.values())
+
+
+def _judge_reader(section: Section, verdict: Verdict) -> None:
+    """Under one hold the first and each later read must be the same."""
+    (version, first), *later = section.versions
+    for other, span in later:
+        if other != version:
+            verdict.add(
+                _anomaly(
+                    "unrepeatable-read",
+                    section.key,
+                    f"{section.who} read version {version} at {ms(first.ret)} and version {other} "
+                    f"at {ms(span.ret)}, under one hold: somebody wrote meanwhile",
+                    [first.event, span.event],
+                    "the writer had been kept out, or the reader had stopped before",
+                )
+            )
+            return
 
 
 def _ticks(found: list[Section], context: CheckContext, verdict: Verdict) -> None:

@@ -16,6 +16,7 @@ import pytest
 from clients.broken.libraries import canary
 from clients.broken.registry import CANARIES
 from clients.recipes.base import Recipe, Script
+from clients.recipes.redis_members import HOLDS, LEAVE, STAY
 from clients.recipes.registry import RECIPES
 from clients.registry import LIBRARIES
 from clients.sim.clock import SimClock
@@ -37,6 +38,9 @@ def recipe_class(name: str) -> type[Recipe]:
     return found
 
 
+SHARED = [name for name in NAMES if recipe_class(name).reads or recipe_class(name).permits]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     pytest.importorskip("redis", reason="the redis package is not in this environment")
@@ -55,6 +59,8 @@ def test_a_library_says_what_its_recipe_is(name: str) -> None:
     assert library.lease == recipe.lease
     assert ("renew" in library.powers) == recipe.renewable
     assert ("fenced" in library.powers) == recipe.fencing == bool(library.fencing)
+    assert ("read" in library.powers) == recipe.reads
+    assert ("permits" in library.powers) == recipe.permits
     assert "sim" in library.backends
 
 
@@ -76,7 +82,7 @@ def test_a_canary_names_its_kind_its_checker_and_a_scenario(name: str) -> None:
             "resource": {"mode": facts.resource},
         }
     )
-    assert scenario.faults
+    assert scenario.faults or scenario.workload.kind != "mutex", "what brings it out"
 
 
 def test_every_file_of_the_canaries_is_registered() -> None:
@@ -127,6 +133,24 @@ def random_command(rng: random.Random, scripts: tuple[Script, ...]) -> tuple[Any
     return rng.choice(kinds)
 
 
+def shared_command(rng: random.Random) -> tuple[Any, ...]:
+    """One of a recipe with readers or permits, whose keys nobody else uses."""
+    name = rng.choice(SHARED)
+    recipe, place = recipe_class(name), f"{name}/{rng.choice('ab')}"
+    keys = (place, f"{place}:readers", f"{place}:wish")
+    script = rng.choice(recipe.scripts)
+    if recipe.reads and script in (LEAVE, STAY, HOLDS):
+        keys = keys[1:] + keys[:1]
+    third = rng.choice([0, 10_000_000] if recipe.reads else [1, 2, 3])  # length of a wish, or k
+    arguments = (rng.choice(VALUES), rng.choice([10_000_000, 20_000_000]), third)
+    own = [("EVAL", script, keys, arguments)] * 6
+    if name.endswith("counted"):
+        own.append(("DECR", keys[recipe.reads]))
+    else:
+        own += [("ZCARD", keys[recipe.reads]), ("ZREM", keys[recipe.reads], "me", "you")]
+    return rng.choice([*own, ("DEL", *keys)])
+
+
 def plain(answer: Any) -> Any:
     """Answers as both sides must give them; an error counts by its last words."""
     if isinstance(answer, Exception):
@@ -140,7 +164,9 @@ def plain(answer: Any) -> Any:
 @pytest.mark.parametrize("seed", range(12))
 def test_simulated_and_real_server_answer_alike(server: RedisServer, seed: int) -> None:
     adapter = importlib.import_module("clients.adapters.recipe")
-    scripts = tuple({script: None for name in NAMES for script in recipe_class(name).scripts})
+    scripts = tuple(
+        {s: None for name in NAMES if name not in SHARED for s in recipe_class(name).scripts}
+    )
     assert len(scripts) == 4
     client = adapter.make("clients.recipes.redis_lock:RedisLock")
     client.open([server.node()], {})
@@ -148,8 +174,8 @@ def test_simulated_and_real_server_answer_alike(server: RedisServer, seed: int) 
     store = SimStore(SimClock())
     server.command("FLUSHALL")
     kinds = set()
-    for number in range(300):
-        command = random_command(rng, scripts)
+    for number in range(500):
+        command = random_command(rng, scripts) if number % 2 else shared_command(rng)
         try:
             real = client._carry_out(command)
         except Exception as error:
@@ -182,7 +208,9 @@ class Client:
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name != "broken-semaphore-one-too-many"]
+)
 def test_each_recipe_locks_renews_and_releases_live(
     server: RedisServer, tmp_path: Path, name: str
 ) -> None:

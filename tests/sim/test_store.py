@@ -6,6 +6,8 @@ import pytest
 
 from clients.recipes.base import ServerError
 from clients.recipes.redis_lock import GRANT, RELEASE, RENEW, token_key
+from clients.recipes.redis_members import HOLDS, LEAVE, STAY
+from clients.recipes.redis_semaphore import ENTER
 from clients.sim.clock import SimClock
 from clients.sim.store import SimStore
 from harness.core.clock import NS_PER_MS, ms
@@ -114,3 +116,37 @@ def test_flushall_empties_and_counters_count(store: SimStore) -> None:
     assert store.execute(("ECHO", "hi")) == "hi"
     store.execute(("FLUSHALL",))
     assert (store.keys(), store.commands, store.echoes) == ([], 3, 1)
+
+
+def test_shares_end_by_the_servers_clock_and_take_the_set_along(
+    clock: SimClock, store: SimStore
+) -> None:
+    for owner, ttl_ms in (("a", 100), ("b", 300)):
+        assert store.execute(("EVAL", ENTER, ("s",), (owner, ttl_ms, 2))) == 1
+    assert store.execute(("EVAL", ENTER, ("s",), ("c", 100, 2))) == 0
+    clock.sleep_until(ms(101))
+    assert store.execute(("EVAL", HOLDS, ("s",), ("a",))) == 0
+    assert store.execute(("EVAL", ENTER, ("s",), ("c", 100, 2))) == 1
+    assert store.execute(("EVAL", STAY, ("s",), ("a", 100))) == 0
+    assert store.execute(("EVAL", LEAVE, ("s",), ("c",))) == 1
+    assert store.execute(("EVAL", LEAVE, ("s",), ("c",))) == 0
+    clock.sleep_until(ms(301))
+    assert store.keys() == []
+
+
+def test_a_sorted_set_is_no_text_and_goes_when_it_is_empty(store: SimStore) -> None:
+    assert store.execute(("ZADD", "s", 5, "a")) == 1
+    assert store.execute(("ZADD", "s", 7, "a")) == 0
+    assert store.execute(("ZSCORE", "s", "a")) == "7"
+    assert store.execute(("ZRANGE", "s", -1, -1, "WITHSCORES")) == ["a", "7"]
+    for command in (("GET", "s"), ("INCR", "s")):
+        assert isinstance(store.answer(command), ServerError)
+    store.execute(("SET", "k", "text"))
+    assert isinstance(store.answer(("ZCARD", "k")), ServerError)
+    assert store.execute(("ZREMRANGEBYSCORE", "s", "-inf", 7)) == 1
+    assert (store.execute(("ZCARD", "s")), store.keys()) == (0, ["k"])
+
+
+def test_time_is_the_servers_own(clock: SimClock, store: SimStore) -> None:
+    clock.sleep_until(ms(1234.5))
+    assert store.execute(("TIME",)) == ["1", "234500"]

@@ -66,6 +66,7 @@ def run(
 CORRECT: dict[str, dict[str, Any]] = {
     "cancel": {"faults": (PAUSE,)},
     "churn": {"faults": (PAUSE,), "params": {"hold_ms": 10}},
+    "crash": {"faults": (PAUSE,), "params": {"every": 3}},
     "elect": {"faults": (PAUSE,), "renew_every_ms": 100, "params": {"term_ms": 600, "beat_ms": 80}},
     "job": {"faults": (PAUSE,)},
     "longhold": {},
@@ -73,6 +74,8 @@ CORRECT: dict[str, dict[str, Any]] = {
     "mutex": {"faults": (PAUSE,)},
     "nonblock": {"faults": (PAUSE,)},
     "renew": {"faults": (PAUSE,)},
+    "rw": {"library": "recipe-redis-rw", "mode": "unfenced"},
+    "semaphore": {"library": "recipe-redis-semaphore", "mode": "none", "faults": (PAUSE,)},
     "update": {"faults": (PAUSE,)},
 }
 
@@ -85,15 +88,18 @@ def test_every_workload_is_tried_here() -> None:
 @pytest.mark.parametrize("kind", sorted(CORRECT))
 def test_the_correct_lock_is_silent(kind: str, tmp_path: Path) -> None:
     for seed in SEEDS:
-        report = run("recipe-redis-fenced", kind, seed, tmp_path, mode="fenced", **CORRECT[kind])
+        options = {"library": "recipe-redis-fenced", "mode": "fenced", **CORRECT[kind]}
+        report = run(options.pop("library"), kind, seed, tmp_path, **options)
         assert report.verdict == "as-claimed", (seed, report.says)
         counts = next(r for r in report.results if r.checker == "stats").stats["counts"]
-        assert counts["write"]["ok"] >= 2, "the work was done"
+        done = counts["release" if kind == "semaphore" else "write"]
+        assert done["ok"] >= 2, "the work was done"
 
 
 BROKEN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "cancel": ("broken-release-without-check", "lease", {"faults": (PAUSE,)}),
     "churn": ("broken-release-without-check", "lease", {"faults": (PAUSE,)}),
+    "crash": ("broken-no-ttl", "recovery", {"params": {"every": 1}, "acquire_timeout_ms": 4000}),
     "elect": ("recipe-redis", "fencing", CORRECT["elect"]),
     "job": ("recipe-redis", "effects", {"params": {"look": "no"}}),
     "longhold": ("broken-release-without-check", "honesty", {}),
@@ -101,6 +107,8 @@ BROKEN: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mutex": ("broken-constant-token", "lease", {"faults": (PAUSE,), "hold_ms": [200, 300]}),
     "nonblock": ("broken-release-without-check", "lease", {"faults": (PAUSE,)}),
     "renew": ("broken-renewal-recreates", "lease", {"faults": (PAUSE,)}),
+    "rw": ("broken-rw-writer-among-readers", "lease", {}),
+    "semaphore": ("broken-semaphore-one-too-many", "lease", {"mode": "none"}),
     "update": ("recipe-redis", "effects", {"faults": (PAUSE,)}),
 }
 
