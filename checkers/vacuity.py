@@ -97,6 +97,14 @@ def _work(view: View) -> Iterator[Anomaly]:
             "more workers, fewer keys, longer holds",
             CLAIM_LESS,
         )
+    elif view.context.together > 1 and not view.contended_inside:
+        yield _problem(
+            "no-contention-inside",
+            "no two users of one process ever wanted the same lock at the same time",
+            "what they share is only put to the proof where one asks for what another holds",
+            "more users together, fewer keys, longer holds",
+            "use the workload mutex, where every client is a process of its own",
+        )
     elif view.sharing.k > 1 and view.inside_max < view.sharing.k:
         yield _problem(
             "never-full",

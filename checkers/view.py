@@ -129,9 +129,15 @@ class View:
         return found
 
     def processes(self, target: str) -> list[int | str]:
-        """Processes of the worker that a fault names ("w3")."""
+        """Processes of the worker that a fault names ("w3"), and of those who live with it."""
         number = target.removeprefix("w")
-        return self._processes.get(int(number), []) if number.isdigit() else []
+        if not number.isdigit():
+            return []
+        house = int(number) // self.context.together
+        found: list[int | str] = []
+        for worker in range(house * self.context.together, (house + 1) * self.context.together):
+            found += self._processes.get(worker, [])
+        return found
 
     @cached_property
     def deaths(self) -> dict[int | str, list[int]]:
@@ -263,6 +269,17 @@ class View:
         while another held, waited, or tried."""
         return any(_contended(spans) for spans in self.locks.values())
 
+    @cached_property
+    def contended_inside(self) -> bool:
+        """Whether two users of one process ever wanted one key at the same time."""
+        houses: dict[tuple[str | None, int], list[Span]] = {}
+        for key, spans in self.locks.items():
+            for span in spans:
+                worker = self.worker(span.process)
+                if worker is not None:
+                    houses.setdefault((key, worker // self.context.together), []).append(span)
+        return any(_overlaps(spans) for spans in houses.values())
+
 
 def _most(windows: Sequence[Window]) -> int:
     """Most windows that are open at one time; touching is no overlap."""
@@ -297,11 +314,14 @@ def unasked_ends(ops: Sequence[Interval]) -> list[Interval]:
 
 
 def _contended(spans: list[Span]) -> bool:
+    return any(span.f == ACQUIRE and span.seen == BUSY for span in spans) or _overlaps(spans)
+
+
+def _overlaps(spans: list[Span]) -> bool:
+    """Whether one process asked while another of these held, waited, or tried."""
     wants: dict[int | str, int] = {}  # process -> until when it wants or has the lock
     for span in sorted(spans, key=lambda span: (span.call, span.invoke)):
         if span.f == ACQUIRE:
-            if span.seen == BUSY:
-                return True
             others = (until for process, until in wants.items() if process != span.process)
             if any(until >= span.call for until in others):
                 return True

@@ -19,6 +19,7 @@ from harness.plan import Plan
 from harness.plan import load as load_plan
 from harness.registries import BACKENDS, CHECKERS, SIM
 from harness.scenario import Scenario
+from harness.sharing import together_of
 from harness.store import (
     ENV,
     PLAN,
@@ -51,6 +52,7 @@ def context_of(
         enforced_deadline=enforced_deadline,
         k=permits_of(scenario),
         workers=scenario.workload.workers,
+        together=together_of(scenario),
         servers=servers_of(scenario.backend.name),
         resource_mode="" if mode == "none" or not kind.writes else mode,
         crashes=kind.crashes,

@@ -16,12 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clients.choice import LibraryChoice, Target, settle
+from clients.choice import LibraryChoice, Target, hello_of, settle
 from harness.core.errors import UserError
 from harness.library_options import NOTHING, Chosen
 from harness.registries import LIBRARIES, SIM
 from harness.rules import library_problems
 from harness.scenario import Scenario, parse
+from harness.sharing import check_served, sharing_of
 
 Progress = Callable[[str], None]
 
@@ -79,11 +80,18 @@ def settle_for(
     choice = LibraryChoice(
         python=client.python, with_=client.with_, wheel=client.wheel, adapter=client.adapter
     )
+    sharing = sharing_of(scenario)
     if runtime == SIM:
         if choice != LibraryChoice():
             raise UserError(
                 "the simulator runs no library, so no version, interpreter or adapter can be "
                 "chosen; use --runtime docker or process with a real backend"
+            )
+        if sharing is not None:
+            raise UserError(
+                f"workload.kind is {scenario.workload.kind!r}, whose workers are users of one "
+                "process; the simulator has none, use --runtime docker or process with a real "
+                "backend"
             )
         return scenario, None
     library = None if client.adapter else LIBRARIES.load(client.library)
@@ -95,4 +103,6 @@ def settle_for(
             raise UserError(f"scenario {scenario.name!r} does not go with this adapter", found)
         data["client"]["library"] = target.library.name
         scenario = parse(data)
+    if sharing is not None:
+        check_served(hello_of(target.library, target.python), sharing)
     return scenario, target

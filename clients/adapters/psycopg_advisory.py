@@ -6,6 +6,9 @@
 
 and for readers the same functions ending in ``_shared``.
 
+In a pool (workload ``pool``) connections come from psycopg_pool.ConnectionPool: one for each call,
+or one for as long as the lock is held (psycopg_pooled.py).
+
 With ``--adapter-arg fenced=yes`` each grant draws a token from a sequence, in the same session,
 after the lock was got: a later holder draws later, so tokens grow.
 
@@ -25,29 +28,35 @@ from typing import TYPE_CHECKING, Any
 from psycopg import errors
 
 from clients.adapters import psycopg_common as common
+from clients.adapters.psycopg_pooled import Pooled
 from clients.worker.adapter import Grant, Lease, Refused, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clients.worker.adapter import Definite
 
-class PsycopgAdvisory(common.OneSession):
-    """One connection, one session, any number of locks in it."""
+SET_TIMEOUT = "SELECT set_config('lock_timeout', %s, false)"
+
+
+class PsycopgAdvisory(Pooled, common.OneSession):
+    """One connection, one session, any number of locks in it; or a pool of them."""
 
     library = "psycopg"
     distributions = ("psycopg",)
     lease = Lease("connection")
-    ERRORS = common.ERRORS
+    ERRORS: Mapping[type[BaseException], Definite] = common.ERRORS
 
     def __init__(self, fenced: str = "no") -> None:
         self.fenced = fenced == "yes"
-        self._timeout_ms: int | None = None
+        self._timeouts_ms: dict[int, int] = {}  # session at the server -> its lock_timeout
 
     def open(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
-        self.connect(nodes, options)
-        self._timeout_ms = None
+        self.open_any(nodes, options)
+        self._timeouts_ms.clear()
         if self.fenced:
-            common.make_fence(self.connection)
+            with self.lent() as lent:
+                common.make_fence(lent.connection)
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         return self._acquire(key, timeout_ms, "")
@@ -57,37 +66,42 @@ class PsycopgAdvisory(common.OneSession):
 
     def _acquire(self, key: str, timeout_ms: int, kind: str) -> Grant:
         number = common.number_of(key)
-        if timeout_ms <= 0:
-            if not self._ask(f"SELECT pg_try_advisory_lock{kind}(%s)", number):
-                raise Refused("busy")
-        else:
-            if timeout_ms != self._timeout_ms:
-                self._ask("SELECT set_config('lock_timeout', %s, false)", f"{timeout_ms}ms")
-                self._timeout_ms = timeout_ms
-            self._ask(f"SELECT pg_advisory_lock{kind}(%s)", number)
-        token = self._token(number, kind) if self.fenced else None
-        unlock = f"SELECT pg_advisory_unlock{kind}(%s)"
-        owner = f"{os.getpid()}/{self.connection.info.backend_pid}"
-        return Grant(owner, token, (unlock, number))
-
-    def _token(self, number: int, kind: str) -> int:
-        try:
-            return int(self._ask(f"SELECT nextval('{common.FENCE}')"))
-        except errors.ReadOnlySqlTransaction as error:
-            # No token, no grant; if the unlock fails too, nobody knows.
-            if self._ask(f"SELECT pg_advisory_unlock{kind}(%s)", number) is not True:
-                raise Unknown(f"{error}; then the unlock found no lock") from error
-            raise
+        with self.lent() as lent:
+            connection, session = lent.connection, lent.connection.info.backend_pid
+            if timeout_ms <= 0:
+                if not _ask(connection, f"SELECT pg_try_advisory_lock{kind}(%s)", number):
+                    raise Refused("busy")
+            else:
+                if timeout_ms != self._timeouts_ms.get(session):
+                    _ask(connection, SET_TIMEOUT, f"{timeout_ms}ms")
+                    self._timeouts_ms[session] = timeout_ms
+                _ask(connection, f"SELECT pg_advisory_lock{kind}(%s)", number)
+            unlock = f"SELECT pg_advisory_unlock{kind}(%s)"
+            token = _token(connection, unlock, number) if self.fenced else None
+            return Grant(f"{os.getpid()}/{session}", token, (unlock, number, lent.kept()))
 
     def release(self, grant: Grant) -> None:
-        if not self._ask(*grant.handle):
-            raise Refused("not-held")
+        unlock, number, kept = grant.handle
+        with self.lent(kept) as lent:
+            if not _ask(lent.connection, unlock, number):
+                raise Refused("not-held")
 
     def close(self) -> None:
-        self.connection.close()
+        self.close_any()
 
-    def _ask(self, sql: str, *values: Any) -> Any:
-        return self.connection.execute(sql, values).fetchone()[0]
+
+def _ask(connection: Any, sql: str, *values: Any) -> Any:
+    return connection.execute(sql, values).fetchone()[0]
+
+
+def _token(connection: Any, unlock: str, number: int) -> int:
+    try:
+        return int(_ask(connection, f"SELECT nextval('{common.FENCE}')"))
+    except errors.ReadOnlySqlTransaction as error:
+        # No token, no grant; if the unlock fails too, nobody knows.
+        if _ask(connection, unlock, number) is not True:
+            raise Unknown(f"{error}; then the unlock found no lock") from error
+        raise
 
 
 ADAPTER = PsycopgAdvisory

@@ -81,32 +81,43 @@ def connect(nodes: Sequence[Mapping[str, Any]], options: Options) -> Any:
 
     Refused if there is none: no session was made, or none that could have locked anything.
     """
+    failures = []
+    known = known_nodes(nodes, options)
+    for node in known:
+        try:
+            return psycopg.connect(**arguments(node, options, alone=len(known) == 1))
+        except psycopg.OperationalError as error:
+            failures.append(f"{node['name']}: {' '.join(str(error).split())}")
+    raise Refused(f"cannot connect: {'; '.join(failures)}")
+
+
+def known_nodes(nodes: Sequence[Mapping[str, Any]], options: Options) -> list[Mapping[str, Any]]:
+    """The servers that may be talked to; Refused if there is none."""
     known = [node for node in nodes if options.node in (None, node["name"])]
     if not known:
         names = ", ".join(str(node["name"]) for node in nodes) or "none"
         raise Refused(f"option node is {options.node!r}; the nodes are: {names}")
-    failures = []
-    for node in known:
-        try:
-            return psycopg.connect(
-                host=node["host"],
-                port=node["port"],
-                dbname=options.database,
-                user=options.user,
-                # The name by which a fault finds it at the server (docs/extending.md).
-                application_name=f"lockhavoc-{node['port']}",
-                connect_timeout=options.connect_timeout_s,
-                tcp_user_timeout=options.tcp_user_timeout_ms,
-                # A single server is taken as it is: whether it takes writes costs a question.
-                target_session_attrs="read-write" if len(known) > 1 else "any",
-                gssencmode="disable",  # two round trips less, on a loopback that encrypts nothing
-                sslmode="disable",
-                autocommit=True,
-                prepare_threshold=None,  # a pooler knows nothing of prepared statements
-            )
-        except psycopg.OperationalError as error:
-            failures.append(f"{node['name']}: {' '.join(str(error).split())}")
-    raise Refused(f"cannot connect: {'; '.join(failures)}")
+    return known
+
+
+def arguments(node: Mapping[str, Any], options: Options, *, alone: bool) -> dict[str, Any]:
+    """Of ``psycopg.connect``.  alone: the only server, which is taken as it is, since whether it
+    takes writes costs a question."""
+    return {
+        "host": node["host"],
+        "port": node["port"],
+        "dbname": options.database,
+        "user": options.user,
+        # The name by which a fault finds it at the server (docs/extending.md).
+        "application_name": f"lockhavoc-{node['port']}",
+        "connect_timeout": options.connect_timeout_s,
+        "tcp_user_timeout": options.tcp_user_timeout_ms,
+        "target_session_attrs": "any" if alone else "read-write",
+        "gssencmode": "disable",  # two round trips less, on a loopback that encrypts nothing
+        "sslmode": "disable",
+        "autocommit": True,
+        "prepare_threshold": None,  # a pooler knows nothing of prepared statements
+    }
 
 
 class OneSession:

@@ -60,6 +60,11 @@ class Kind:
         """What does not fit the number of workers and locks, one line each ("k: ...")."""
         return []
 
+    def sharing(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """How workers are users of one process (``sharing`` of a worker's ``open``, see
+        clients/worker/users.py); None: each is a process of its own."""
+        return None
+
     def longest_ns(self, spec: SectionSpec, params: Mapping[str, Any]) -> int:
         """How long a section works at most, so that a run waits for it to end."""
         return self.shape(spec, params).hold_ns[1]

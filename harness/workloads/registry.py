@@ -20,9 +20,11 @@ WORKLOADS = Registry(
         "multi": "harness.workloads.multi:Multi",
         "mutex": "harness.workloads.mutex:Mutex",
         "nonblock": "harness.workloads.nonblock:NonBlock",
+        "pool": "harness.workloads.pool:Pool",
         "renew": "harness.workloads.renew:Renew",
         "rw": "harness.workloads.rw:ReadWrite",
         "semaphore": "harness.workloads.semaphore:Semaphore",
+        "shared": "harness.workloads.shared:Shared",
         "update": "harness.workloads.update:Update",
     },
 )
