@@ -8,7 +8,8 @@ Without a choice a library runs with its hash-locked requirements.  ``with_`` an
 the requirement of the distribution that they name (the library's own name stands for its main one,
 so ``redis-py==5.0.0`` means ``redis==5.0.0``) and leave the others; ``python`` takes an interpreter
 as it is; ``adapter`` runs a file of the user's in place of a registered library, in an environment
-that holds nothing but what ``with_`` and ``wheel`` name.
+that holds nothing but what ``with_`` and ``wheel`` name.  For a library in Go or Java ``with_``
+names modules or artifacts (``NAME@VERSION``, pinned.py), and the other three do not apply.
 
 Traps.  A requirement that begins with ``-`` would be an option of the installer and is refused.  An
 adapter is code: it runs because the user names it, and is asked first what it can do (its hello),
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clients import environments, toolchains
+from clients import environments, pinned, toolchains
 from clients.environments import Progress
 from clients.libraries import ROOM, Library
 from harness.core.errors import UserError
@@ -67,7 +68,7 @@ def problems(choice: LibraryChoice) -> Iterator[str]:
             "to go to; install it there and leave one of the two out"
         )
     for index, text in enumerate(choice.with_):
-        if not REQUIREMENT.match(text):
+        if not (REQUIREMENT.match(text) or pinned.PIN.fullmatch(text.strip())):
             yield (
                 f"client.with[{index}]: {text!r} is no requirement; write a distribution and a "
                 "version, such as redis==5.0.0"
@@ -90,6 +91,7 @@ def settle(
     loaded or lacks something.  HarnessError if the installation fails for other reasons.
     """
     found = [*problems(choice), *_missing(choice)]
+    found += _for_python_only(library, choice)
     if choice.adapter is None and library is None:
         found.append("client.library: missing, and client.adapter names no adapter in its place")
     if found:
@@ -103,7 +105,8 @@ def settle(
     chosen: tuple[str, ...] = ()
     digest = ""
     if choice.with_ or choice.wheel:
-        chosen = requirements_of(library, choice)
+        python_ = library.language == "python"
+        chosen = requirements_of(library, choice) if python_ else choice.with_
         record["with"] = list(chosen)
     if choice.wheel is not None:
         digest = _digest(Path(choice.wheel))
@@ -116,10 +119,28 @@ def settle(
     held = (
         environments.packages(python)
         if library.language == "python"
-        else toolchains.packages(library)
+        else toolchains.packages(library, python)
     )
     record |= {"interpreter": str(python), "packages": held}
     return Target(library=library, python=python, record=record)
+
+
+def _for_python_only(library: Library | None, choice: LibraryChoice) -> Iterator[str]:
+    """What is chosen in the way of another language."""
+    if choice.adapter is not None or library is None or library.language == "python":
+        for index, text in enumerate(choice.with_):
+            if pinned.PIN.fullmatch(text.strip()) and "==" not in text:
+                name, _, version = text.partition("@")
+                yield (
+                    f"client.with[{index}]: {text!r} is the way of Go and Java, and this library "
+                    f"is written in Python; write {name.strip()}=={version.strip()}"
+                )
+    elif choice.wheel is not None:
+        yield (
+            f"client.wheel: a wheel holds Python, and library {library.name!r} is written in "
+            f"{library.language.title()}; name a version by --with NAME@VERSION, or examine a "
+            "worker of your own by `lockhavoc worker check -- CMD`"
+        )
 
 
 def requirements_of(library: Library, choice: LibraryChoice) -> tuple[str, ...]:
