@@ -100,6 +100,8 @@ def timeline(
         "nodes": _nodes(report.faults, nodes),
         "anomalies": [_mark(mark, row_of) for mark in told],
         "overlaps": [_overlap(clash, row_of, keys) for clash in clashes],
+        "modes": view.sharing.modes,
+        "permits": view.sharing.k,
         "focus": _focus(told, report.faults, end_ns),
         "details": "all" if len(history.intervals()) <= REPORT_DETAIL_OPS_MAX else "near",
     }

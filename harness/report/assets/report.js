@@ -74,7 +74,8 @@
     return [...text, more.join(", "), events].join("\n");
   };
   const holdText = (i) => {
-    const lines = [`${name(holds.row[i])} and lock ${meta.keys[holds.key[i]] || ""}${holds.token[i] >= 0 ? `, token ${holds.token[i]}` : ""}`,
+    const how = meta.modes ? (holds.flags[i] & line.READS ? " as a reader" : " as a writer") : meta.permits > 1 ? `, one of ${meta.permits} permits` : "";
+    const lines = [`${name(holds.row[i])} and lock ${meta.keys[holds.key[i]] || ""}${how}${holds.token[i] >= 0 ? `, token ${holds.token[i]}` : ""}`,
       `asked ${ms(holds.asked[i])}, granted ${ms(holds.granted[i])}`];
     if (holds.flags[i] & line.BELIEVED) lines.push(`believed until ${ms(holds.believed[i])}`);
     if (holds.flags[i] & line.ENDLESS) lines.push("at the service: no known end");

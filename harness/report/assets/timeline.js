@@ -6,7 +6,7 @@
 (() => {
   const LEFT = 150, RIGHT = 10, AXIS = 22, STRIP = 16, GLYPHS = 300;
   const OPEN = 3, INFO = 2, FAIL = 1;
-  const BELIEVED = 1, LEASED = 2, ENDLESS = 4;
+  const BELIEVED = 1, LEASED = 2, ENDLESS = 4, READS = 8;
   const STALE = 2, REFUSED = 1;
   const SIZES = [ // by number of workers: heights of row, operations, belief, lease
     [16, { row: 46, ops: [4, 9], hold: [15, 15], lease: [32, 9] }],
@@ -117,7 +117,8 @@
       lease(g, holdRows[row.place], row.y + ly, lh, colours.lease, true);
       clip(g);
       eachHold(holdRows[row.place], 4000, (i) => {
-        if (shows(holds.key[i]) && holds.token[i] >= 0) textIn(g, `${holds.token[i]}`, x(holds.granted[i]), x(holds.believed[i]), row.y + hy, hh, colours["on-hold"]);
+        const label = holds.token[i] >= 0 ? `${holds.token[i]}` : meta.modes ? (holds.flags[i] & READS ? "r" : "w") : "";
+        if (shows(holds.key[i]) && label) textIn(g, label, x(holds.granted[i]), x(holds.believed[i]), row.y + hy, hh, colours["on-hold"]);
       });
       if (marks.length <= GLYPHS && oh > 4) for (const i of marks) {
         const info = (ops.kind[i] & 3) >= INFO;
@@ -312,7 +313,7 @@
       rows: () => rows, size, colours: () => colours, lastPaint: () => painted,
       focused: () => focused,
       setKey: (k) => { key = k; for (const one of holdRows) one.kept = null; layout(); later(); },
-      ENDLESS, OPEN, INFO, FAIL, BELIEVED, LEASED, STALE, REFUSED,
+      ENDLESS, OPEN, INFO, FAIL, BELIEVED, LEASED, READS, STALE, REFUSED,
     };
   };
 
