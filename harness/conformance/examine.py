@@ -11,14 +11,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
-from harness.conformance import points, points_life, points_lock, points_shared, points_world
+from harness.conformance import (
+    points,
+    points_life,
+    points_lock,
+    points_shared,
+    points_users,
+    points_world,
+)
 from harness.conformance.bench import Bench, Skipped
 from harness.conformance.points import POINTS, Point
 from harness.conformance.talk import Wrong
 from harness.core.errors import HarnessError
 
 # Importing a file of points registers them; this is the order in which they are asked.
-PARTS = [part.__name__ for part in (points, points_lock, points_shared, points_world, points_life)]
+ROOMS = (points, points_lock, points_shared, points_users, points_world, points_life)
+PARTS = [part.__name__ for part in ROOMS]
 IN_ORDER = sorted(POINTS, key=lambda asked: PARTS.index(asked.ask.__module__))
 
 LINE_CHARS_MAX = 400

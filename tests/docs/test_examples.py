@@ -28,6 +28,7 @@ PAGES = [
     DOCS / "how-to" / "verify.md",
     DOCS / "how-to" / "write-a-worker.md",
     pytest.param(DOCS / "how-to" / "own-library.md", marks=pytest.mark.live),
+    pytest.param(DOCS / "how-to" / "shared-locks.md", marks=pytest.mark.live),
     pytest.param(DOCS / "tutorial.md", marks=pytest.mark.live),
 ]
 BLOCK = re.compile(
@@ -57,7 +58,7 @@ def pattern(shown: str) -> str:
 def test_examples_do_what_they_say(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if page.stem in ("tutorial", "own-library"):
+    if page.stem in ("tutorial", "own-library", "shared-locks"):
         require("process")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
