@@ -113,8 +113,9 @@ class Container:
         """Starts it; does nothing if it runs already."""
         self._unless(lambda state: state.running, "start", self._inner.start)
 
-    def empty(self, path: str) -> None:
-        """Empties a folder that is a volume of this (dead) container, by a helper container."""
+    def empty(self, path: str, helper: str) -> None:
+        """Empties a folder that is a volume of this (dead) container, by another one of the image
+        ``helper``: its own may have no such program."""
         attrs = self._inner.attrs
         labels = {
             key: value
@@ -124,7 +125,7 @@ class Container:
         # The helper carries the project's labels, so that the undo of the project finds it too.
         with _engine_errors(f"empty {path} of {self.service}"):
             self._inner.client.containers.run(
-                attrs["Image"],
+                helper,
                 ["-mindepth", "1", "-delete"],
                 entrypoint=["find", path],
                 volumes_from=[self.id],

@@ -24,30 +24,30 @@ class Namespace:
     """The network namespace that ``container`` (full id) lives in; ``image`` has iptables."""
 
     def __init__(self, container: str, image: str) -> None:
-        self._container, self._image = container, image
+        self._container, self.image = container, image
 
     def swallow(self) -> None:
         if self._dropping():
             raise HarnessError("its packets are swallowed already; keep faults on it apart in time")
         with _as_harness_error():
-            docker_undo.in_namespace(self._container, self._image, docker_undo.packet_rules("-I"))
+            docker_undo.in_namespace(self._container, self.image, docker_undo.packet_rules("-I"))
 
     def swallowed(self) -> int:
         return sum(self._dropping())
 
     def deliver(self) -> None:
         with _as_harness_error():
-            docker_undo.hear(self._container, self._image)
+            docker_undo.hear(self._container, self.image)
 
     def undo(self) -> Sequence[Step]:
         return [argv_step([sys.executable, docker_undo.__file__, "hear", self._container,
-                           self._image])]  # fmt: skip
+                           self.image])]  # fmt: skip
 
     def _dropping(self) -> list[int]:
         """Packets that each of our rules has dropped; empty if there are none."""
         with _as_harness_error():
             listed = docker_undo.in_namespace(
-                self._container, self._image, ["sh", "-ec", "iptables -w -nvxL"]
+                self._container, self.image, ["sh", "-ec", "iptables -w -nvxL"]
             )
         return [int(count) for count in re.findall(r"^\s*(\d+)\s+\d+\s+DROP\b", listed, re.M)]
 

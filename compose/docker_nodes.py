@@ -99,7 +99,7 @@ class DockerNode(ServerNode):
                 raise HarnessError(f"node {self.name}: must be dead before its data is wiped")
             if not self.data:
                 raise HarnessError(f"node {self.name}: keeps no data that could be wiped")
-            self.container.empty(self.data)
+            self.container.empty(self.data, self._network.image)
             if self._remake is not None:
                 self._log_before += self.container.logs()
                 self.container = self._remake()

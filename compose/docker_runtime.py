@@ -28,6 +28,7 @@ from compose.backends.spec import BackendSpec
 from compose.docker_clock import overlay
 from compose.docker_compose import FILES, ComposeError, Project, undo_steps
 from compose.docker_engine import Container, Engine
+from compose.docker_fit import check
 from compose.docker_here import ask, engine_reason
 from compose.docker_links import (
     Ports,
@@ -154,6 +155,7 @@ class DockerRuntime:
         server_image = settled["image"] or images.ensure(spec.image, release=settled["release"])
         if settled["image"]:
             pull(server_image)
+            check(server_image, spec, shim=self.clock_shim)
         proxy_image = images.ensure(TOXIPROXY, release=TOXIPROXY_RELEASE)
         env = {
             "LOCKHAVOC_IMAGE": server_image,

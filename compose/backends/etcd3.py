@@ -28,6 +28,7 @@ from compose.backends.spec import (
     LocalProgram,
     NodeSpec,
     Option,
+    image_option,
 )
 from compose.binary import Binary
 from compose.servers import ask_binary, find_server
@@ -113,12 +114,9 @@ ETCD3 = BackendSpec(
             env="RELEASE",
             says="Debian release that the image is built from: trixie has 3.5, bookworm 3.4",
         ),
-        "image": Option(
-            default="",
-            runtimes=("docker",),
-            says="another image for the servers, e.g. an official one, instead of the built one",
-        ),
+        "image": image_option("etcd"),
     },
     server_args=_server_args,
+    programs=(("etcd", "--version"), ("etcdctl", "version")),
     emptied_env={"LOCKHAVOC_STATE": "existing"},
 )

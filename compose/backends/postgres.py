@@ -11,7 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compose.backends.spec import RELEASES, Local, LocalPlace, LocalProgram, Option
+from compose.backends.spec import (
+    RELEASES,
+    Local,
+    LocalPlace,
+    LocalProgram,
+    Option,
+    image_option,
+)
 from compose.binary import Binary
 from compose.commands import run_to_end
 from compose.servers import ask_binary, find_server
@@ -36,12 +43,17 @@ POSTGRES_OPTIONS = {
         env="RELEASE",
         says="Debian release that the image is built from: trixie has PostgreSQL 17, bookworm 15",
     ),
-    "image": Option(
-        default="",
-        runtimes=("docker",),
-        says="another image for the servers, made like compose/images/postgres",
-    ),
+    "image": image_option("postgres", "made like compose/images/postgres"),
 }
+# An official image has the server, but not the scripts that make it one of two, nor /data.
+POSTGRES_PROGRAMS = (
+    ("postgres", "--version"),
+    ("bash", "-c", "cd /usr/local/bin && ls lockhavoc-postgres lockhavoc-pgbouncer init.sql"),
+)
+POSTGRES_IMAGE_ADVICE = (
+    "an official image lacks the scripts: build one FROM it as compose/images/postgres/Dockerfile "
+    "does, or leave it out to build from Debian's packages"
+)
 
 
 def postgres_server_args(options: Mapping[str, str]) -> Sequence[str]:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from compose.backends.postgres import (
     PORT,
+    POSTGRES_IMAGE_ADVICE,
     POSTGRES_LOCAL,
     POSTGRES_OPTIONS,
+    POSTGRES_PROGRAMS,
     postgres_server_args,
 )
 from compose.backends.spec import RELEASES, BackendSpec, NodeSpec
@@ -29,5 +31,7 @@ POSTGRES1 = BackendSpec(
     releases_refused={},
     options=POSTGRES_OPTIONS,
     server_args=postgres_server_args,
+    programs=POSTGRES_PROGRAMS,
+    image_advice=POSTGRES_IMAGE_ADVICE,
     local=POSTGRES_LOCAL,
 )

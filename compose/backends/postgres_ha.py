@@ -20,8 +20,10 @@ from collections.abc import Mapping
 from compose.backends.postgres import (
     PORT,
     PORT_STANDBY,
+    POSTGRES_IMAGE_ADVICE,
     POSTGRES_LOCAL,
     POSTGRES_OPTIONS,
+    POSTGRES_PROGRAMS,
     postgres_server_args,
 )
 from compose.backends.spec import RELEASES, BackendSpec, NodeSpec
@@ -54,6 +56,8 @@ POSTGRES_HA = BackendSpec(
     releases_refused={},
     options=POSTGRES_OPTIONS,
     server_args=postgres_server_args,
+    programs=POSTGRES_PROGRAMS,
+    image_advice=POSTGRES_IMAGE_ADVICE,
     local=POSTGRES_LOCAL,
     formed=formed,
 )

@@ -29,7 +29,9 @@ from compose.backends.postgres import (
     PORT,
     PORT_POOLER,
     POSTGRES_IMAGE,
+    POSTGRES_IMAGE_ADVICE,
     POSTGRES_OPTIONS,
+    POSTGRES_PROGRAMS,
     as_nobody,
     postgres_binaries,
     postgres_program,
@@ -120,6 +122,8 @@ POSTGRES_PGBOUNCER = BackendSpec(
         ),
     },
     server_args=postgres_server_args,
+    programs=POSTGRES_PROGRAMS,
+    image_advice=POSTGRES_IMAGE_ADVICE,
     compose_env=_compose_env,
     local=Local(
         find=_find,

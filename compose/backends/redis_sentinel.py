@@ -29,7 +29,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from compose.backends.resp import RESP_OPTIONS, resp_binaries
+from compose.backends.resp import RESP_OPTIONS, resp_binaries, resp_programs
 from compose.backends.spec import (
     RELEASES,
     BackendSpec,
@@ -227,4 +227,5 @@ REDIS_SENTINEL = BackendSpec(
     compose_env=_compose_env,
     formed=formed,
     ask_primary=ask_primary,
+    programs=resp_programs("redis"),
 )

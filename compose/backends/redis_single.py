@@ -14,7 +14,13 @@ that were given.  ``always`` would hold too, at half the speed and at the mercy 
 
 from __future__ import annotations
 
-from compose.backends.resp import RESP_OPTIONS, resp_local, resp_nodes, resp_server_args
+from compose.backends.resp import (
+    RESP_OPTIONS,
+    resp_local,
+    resp_nodes,
+    resp_programs,
+    resp_server_args,
+)
 from compose.backends.spec import RELEASES, BackendSpec
 
 REDIS_SINGLE = BackendSpec(
@@ -28,4 +34,5 @@ REDIS_SINGLE = BackendSpec(
     releases_refused={},
     options=RESP_OPTIONS,
     server_args=resp_server_args,
+    programs=resp_programs("redis"),
 )

@@ -15,7 +15,13 @@ M. Kleppmann, "How to do distributed locking" (2016).
 
 from __future__ import annotations
 
-from compose.backends.resp import RESP_OPTIONS, resp_local, resp_nodes, resp_server_args
+from compose.backends.resp import (
+    RESP_OPTIONS,
+    resp_local,
+    resp_nodes,
+    resp_programs,
+    resp_server_args,
+)
 from compose.backends.spec import RELEASES, BackendSpec
 
 REDLOCK5 = BackendSpec(
@@ -30,4 +36,5 @@ REDLOCK5 = BackendSpec(
     options=RESP_OPTIONS,
     server_args=resp_server_args,
     no_primary="its five servers are independent and each grants for itself",
+    programs=resp_programs("redis"),
 )

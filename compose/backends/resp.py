@@ -6,7 +6,15 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 
-from compose.backends.spec import RELEASES, Local, LocalPlace, LocalProgram, NodeSpec, Option
+from compose.backends.spec import (
+    RELEASES,
+    Local,
+    LocalPlace,
+    LocalProgram,
+    NodeSpec,
+    Option,
+    image_option,
+)
 from compose.binary import Binary
 from compose.servers import find_server
 from harness.core.errors import RefusedError
@@ -14,25 +22,34 @@ from harness.core.errors import RefusedError
 PORT = 6379
 _LOCAL_MIN = (6, 2)  # the first Redis whose environment can be left readable (process_server)
 
-RESP_OPTIONS = {
-    "persistence": Option(
-        default="aof",
-        choices=("aof", "none"),
-        says="what survives a kill: all writes (append-only file) or nothing",
-    ),
-    "release": Option(
-        default="trixie",
-        choices=RELEASES,
-        runtimes=("docker",),
-        env="RELEASE",
-        says="Debian release that the image is built from: a version matrix",
-    ),
-    "image": Option(
-        default="",
-        runtimes=("docker",),
-        says="another image for the servers, e.g. an official one, instead of the built one",
-    ),
-}
+
+def resp_options(family: str) -> dict[str, Option]:
+    """Options of servers of Redis' protocol; ``family`` is redis or valkey."""
+    return {
+        "persistence": Option(
+            default="aof",
+            choices=("aof", "none"),
+            says="what survives a kill: all writes (append-only file) or nothing",
+        ),
+        "release": Option(
+            default="trixie",
+            choices=RELEASES,
+            runtimes=("docker",),
+            env="RELEASE",
+            says="Debian release that the image is built from: a version matrix",
+        ),
+        "image": image_option(family),
+    }
+
+
+RESP_OPTIONS = resp_options("redis")
+
+
+def resp_programs(family: str) -> tuple[tuple[str, ...], ...]:
+    """What an image needs: server, client and (for health and configuration) a shell."""
+    return (
+        (f"{family}-server", "--version"), (f"{family}-cli", "--version"), ("sh", "-c", "true")
+    )  # fmt: skip
 
 
 def resp_nodes(*names: str) -> tuple[NodeSpec, ...]:

@@ -89,6 +89,19 @@ class LocalPlace(msgspec.Struct, frozen=True, kw_only=True):
     binaries: Mapping[str, Binary]
 
 
+def image_option(
+    family: str, says: str = "e.g. an official one, instead of the built one"
+) -> Option:
+    """The option ``image`` of the backends of one kind of server."""
+    variable = f"LOCKHAVOC_IMAGE_{family.upper()}"
+    return Option(
+        default="",
+        runtimes=("docker",),
+        env=variable,
+        says=f"another image for the servers, {says} (or the variable {variable})",
+    )
+
+
 def nothing_to_fetch() -> None:
     """For servers that are here or are not."""
 
@@ -137,6 +150,8 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     that hold in both runtimes (persistence and the like; no address, port or directory).
     compose_env: settled options -> further variables of its Compose file.
     emptied_env: those that change for a node once its data was removed; "_NODE" ends their names.
+    programs: commands that must succeed in an image that the user names, the server's first; what
+    the Compose file executes.  image_advice: what to take instead of one that does not fit.
     no_primary: why no node can be called the primary, "" if one can.
     ask_primary: names it, where its nodes' own word (``role`` and ``term``) would not do.
     formed: "" if the nodes have found each other, else what is missing; waited for at the start.
@@ -153,6 +168,8 @@ class BackendSpec(msgspec.Struct, frozen=True, kw_only=True):
     server_args: Callable[[Mapping[str, str]], Sequence[str]] = no_args
     compose_env: Callable[[Mapping[str, str]], Mapping[str, str]] = no_env
     emptied_env: Mapping[str, str] = {}
+    programs: tuple[tuple[str, ...], ...] = ()
+    image_advice: str = "leave it out to build from Debian's packages"
     local: Local | None = None
     local_refused: str = ""
     no_primary: str = ""

@@ -5,7 +5,13 @@ Example: ``[backend]`` with ``name = "valkey-single"``.
 
 from __future__ import annotations
 
-from compose.backends.resp import RESP_OPTIONS, resp_local, resp_nodes, resp_server_args
+from compose.backends.resp import (
+    resp_local,
+    resp_nodes,
+    resp_options,
+    resp_programs,
+    resp_server_args,
+)
 from compose.backends.spec import BackendSpec
 
 VALKEY_SINGLE = BackendSpec(
@@ -19,6 +25,7 @@ VALKEY_SINGLE = BackendSpec(
     releases_refused={
         "bookworm": "Debian bookworm has no valkey package; use release 'trixie' or an 'image'"
     },
-    options=RESP_OPTIONS,
+    options=resp_options("valkey"),
     server_args=resp_server_args,
+    programs=resp_programs("valkey"),
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option
+from compose.backends.spec import RELEASES, BackendSpec, NodeSpec, Option, image_option
 from compose.backends.zookeeper_local import ZOOKEEPER_LOCAL
 
 # Also in the Compose file; a unit test compares the two.
@@ -56,11 +56,8 @@ ZOOKEEPER3 = BackendSpec(
             env="RELEASE",
             says="Debian release that the image is built from: trixie has 3.9, bookworm 3.8",
         ),
-        "image": Option(
-            default="",
-            runtimes=("docker",),
-            says="another image for the servers, e.g. an official one, instead of the built one",
-        ),
+        "image": image_option("zookeeper"),
     },
+    programs=(("java", "-version"), ("bash", "--version")),
     compose_env=_compose_env,
 )
