@@ -25,6 +25,7 @@ PAGES = [
     DOCS / "how-to" / "ci.md",
     DOCS / "how-to" / "retry.md",
     DOCS / "how-to" / "scenario.md",
+    DOCS / "how-to" / "servers.md",
     DOCS / "how-to" / "verify.md",
     DOCS / "how-to" / "write-a-worker.md",
     pytest.param(DOCS / "how-to" / "own-library.md", marks=pytest.mark.live),
