@@ -5,8 +5,10 @@
 A circle is seen at the moment at which its last wait begins; how long it stood is told, too: until
 one of the waits was over, or a lease.  It can only show where clients take several locks at once.
 
-Trap: a hold counts as long as its client may rely on it: up to the call of its release, and no
-longer than its lease after the answer of the last operation that prolonged it.
+Traps.  A hold counts as long as its client may rely on it: up to the call of its release, and no
+longer than its lease after the answer of the last operation that prolonged it; who was granted a
+key last has it.  A wait is over with its answer, also one that leaves its outcome open, and with
+the death of its client.
 """
 
 from __future__ import annotations
@@ -52,8 +54,7 @@ class Deadlock:
     def check(self, history: History, context: CheckContext) -> Result:
         view = View(history, context)
         held = [hold for key, spans in view.locks.items() for hold in holds_of(key, spans, view)]
-        waits = [s for spans in view.locks.values() for s in spans if s.f == ACQUIRE]
-        found, several = cycles(held, waits)
+        found, several = cycles(held, waits_of(view))
         stats: dict[str, Any] = {
             "exact": True,
             "why": "read off the history",
@@ -98,22 +99,37 @@ def holds_of(key: str | None, spans: list[Span], view: View) -> list[Hold]:
     return found
 
 
+def waits_of(view: View) -> list[Span]:
+    """All acquires, each up to the time to which its client waited (as ``ret``)."""
+    return [
+        msgspec.structs.replace(span, ret=view.waited_to(span))
+        for spans in view.locks.values()
+        for span in spans
+        if span.f == ACQUIRE
+    ]
+
+
 def cycles(held: list[Hold], waits: list[Span]) -> tuple[list[Cycle], int]:
     """(all circles, how often a client asked for a lock while it held another one).
 
     A sweep over the times; each circle is found once, when its last wait or hold begins.
     """
-    events: list[tuple[int, int, Any]] = [(hold.start, 1, hold) for hold in held]
-    events += [(wait.call, 2, wait) for wait in waits]
-    events.sort(key=lambda event: event[:2])
+    events: list[tuple[int, int, int, Any]] = [
+        (hold.start, 1, hold.acquire.event, hold) for hold in held
+    ]
+    events += [(wait.call, 2, wait.invoke, wait) for wait in waits]
+    events.sort(key=lambda event: event[:3])
     holder: dict[str | None, Hold] = {}
     mine: dict[int | str, dict[str | None, Hold]] = {}
     waiting: dict[int | str, Span] = {}
     found: list[Cycle] = []
     several = 0
-    for time, kind, what in events:
+    for time, kind, _, what in events:
         if kind == 1:
-            holder[what.key] = mine.setdefault(what.process, {})[what.key] = what
+            holder[what.key] = what
+            has = mine.setdefault(what.process, {})
+            if what.key not in has or has[what.key].end < what.end:
+                has[what.key] = what
             begin = [wait for wait in waiting.values() if wait.key == what.key]
         else:
             waiting[what.process] = what

@@ -171,8 +171,8 @@ def _alone(busy: list[Span], stays: list[Stay], view: View) -> list[Span]:
         if everything.latest(span) < span.call:
             found.append(span)
             continue
-        since_ns = max(span.call, holds.latest(span))
-        if span.ret - since_ns >= PATIENCE_NS and not _faulty(since_ns, span.ret, view):
+        since_ns = max(span.call, holds.latest(span), _faults_over(span.ret, view))
+        if span.ret - since_ns >= PATIENCE_NS:
             found.append(span)
     return found
 
@@ -271,6 +271,12 @@ def _leaked(key: str | None, span: Span, stretch: tuple[int, int], k: int) -> An
         key=key,
         legal_if=f"{k} others had held or asked for a permit then",
     )
+
+
+def _faults_over(time_ns: int, view: View) -> int:
+    """When the last of the faults that had begun by ``time_ns`` was over."""
+    begun = (fault for fault in view.context.faults if fault.start_ns <= time_ns)
+    return max((INF if f.end_ns is None else f.end_ns for f in begun), default=0)
 
 
 def _faulty(start_ns: int, end_ns: int, view: View) -> bool:

@@ -8,13 +8,14 @@ the bound for a grant when nothing is in the way counts (``context.recovery_ms_m
 end with a session or connection it counts from the death.
 
 Traps.  ``liveness`` looks at the time after the last fault was over; here the fault may go on.  A
-time is counted only while somebody was asking for the lock.  A paused or cut-off holder may keep
-its lock rightly, so only deaths are judged; other faults on holders give figures.
+time is counted only while somebody was asking for the lock and no other fault was in the way.  A
+paused or cut-off holder may keep its lock rightly, so only deaths are judged; other faults on
+holders give figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -42,9 +43,17 @@ class Takeover(msgspec.Struct, frozen=True):
     def took_ns(self) -> int | None:
         return None if self.next is None else self.next.ret - self.fault.start_ns
 
-    def waited_ns(self, free_ns: int) -> int:
-        """Longest that somebody asked on end after the lock should have been free."""
-        return max((end - max(start, free_ns) for start, end in self.asked), default=-1)
+    def waited_ns(self, free_ns: int, others: Sequence[FaultWindow]) -> int:
+        """Longest that somebody asked on end after the lock should have been free, without the
+        times of other faults (sorted by their start)."""
+        longest = -1
+        for begin, end in self.asked:
+            since = max(begin, free_ns)
+            for fault in others:
+                longest = max(longest, min(fault.start_ns, end) - since)
+                since = max(since, INF if fault.end_ns is None else fault.end_ns)
+            longest = max(longest, end - since)
+        return longest
 
 
 class Recovery:
@@ -65,12 +74,12 @@ class Recovery:
                 says += f"; after a fault on a holder the next grant came within {took:.0f} ms"
             return unapplied(self, says, stats)
         bound_ns = context.recovery_ms_max * NS_PER_MS
-        late = [(one, _free_ns(one, view)) for one in deaths]
-        anomalies = [
-            _anomaly(one, free_ns, bound_ns)
-            for one, free_ns in late
-            if one.waited_ns(free_ns) > bound_ns
-        ]
+        anomalies = []
+        for one in deaths:
+            free_ns = _free_ns(one, view)
+            waited_ns = one.waited_ns(free_ns, _others(one.fault, context))
+            if waited_ns > bound_ns:
+                anomalies.append(_anomaly(one, free_ns, waited_ns, bound_ns))
         judged = [one for one in deaths if one.asked and one.next is not None]
         if anomalies:
             return result(self, Valid.FALSE, anomalies[0].says, stats, anomalies)
@@ -94,7 +103,7 @@ def takeovers(view: View) -> Iterator[Takeover]:
             for window in windows:
                 # A killed holder's belief ends at that very moment.
                 if window.process in victims and window.start <= fault.start_ns <= window.naive_end:
-                    yield _takeover(fault, window, view.locks[key], view.history.end_ns)
+                    yield _takeover(fault, window, view.locks[key], view)
 
 
 def _processes(target: str, view: View) -> list[int | str]:
@@ -102,14 +111,14 @@ def _processes(target: str, view: View) -> list[int | str]:
     return view.processes(target) or view.processes(target.partition("-")[0])
 
 
-def _takeover(fault: FaultWindow, window: Window, spans: list[Span], end_ns: int) -> Takeover:
+def _takeover(fault: FaultWindow, window: Window, spans: list[Span], view: View) -> Takeover:
     others = [s for s in spans if s.f == ACQUIRE and s.process != window.process]
     after = [s for s in others if s.ok and s.ret > fault.start_ns]
     following = min(after, key=lambda span: span.ret, default=None)
-    limit_ns = end_ns if following is None else following.ret
+    limit_ns = view.history.end_ns if following is None else following.ret
     asked: list[tuple[int, int]] = []
     for span in sorted(others, key=lambda span: span.call):
-        begin, end = max(span.call, fault.start_ns), min(span.ret, limit_ns)
+        begin, end = max(span.call, fault.start_ns), min(view.waited_to(span), limit_ns)
         if begin >= end:
             continue
         if asked and begin <= asked[-1][1]:
@@ -120,7 +129,7 @@ def _takeover(fault: FaultWindow, window: Window, spans: list[Span], end_ns: int
 
 
 def _free_ns(one: Takeover, view: View) -> int:
-    """When the lock should have been free: its lease over, and no other fault in the way."""
+    """When the lock should have been free: at the death, or when its lease was over."""
     acquire, free_ns = one.window.acquire, one.fault.start_ns
     if view.leased:
         lasts = acquire.ttl if acquire.ttl is not None else view.ttl_ns or 0
@@ -130,10 +139,12 @@ def _free_ns(one: Takeover, view: View) -> int:
                 # One without an answer may have come late, but not after its client's death.
                 known = span.ret if span.ok else max(span.call, one.fault.start_ns)
                 free_ns = max(free_ns, known + (span.ttl if span.ttl is not None else lasts))
-    for other in view.context.faults:
-        if other.id != one.fault.id and other.start_ns <= free_ns:
-            free_ns = max(free_ns, INF if other.end_ns is None else other.end_ns)
     return free_ns
+
+
+def _others(fault: FaultWindow, context: CheckContext) -> list[FaultWindow]:
+    others = (other for other in context.faults if other.id != fault.id)
+    return sorted(others, key=lambda other: other.start_ns)
 
 
 def _figures(found: list[Takeover], deaths: list[Takeover]) -> dict[str, Any]:
@@ -148,7 +159,7 @@ def _figures(found: list[Takeover], deaths: list[Takeover]) -> dict[str, Any]:
     }
 
 
-def _anomaly(one: Takeover, free_ns: int, bound_ns: int) -> Anomaly:
+def _anomaly(one: Takeover, free_ns: int, waited_ns: int, bound_ns: int) -> Anomaly:
     acquire = one.window.acquire
     got = "nobody got it" if one.next is None else f"it was granted only at {ms(one.next.ret)}"
     ops = [acquire.event, *([] if one.next is None else [one.next.event])]
@@ -157,8 +168,8 @@ def _anomaly(one: Takeover, free_ns: int, bound_ns: int) -> Anomaly:
         ops=ops,
         says=at_key(acquire.key)
         + f"{acquire.who} died at {ms(one.fault.start_ns)} while it held the lock, which should "
-        f"have been free by {ms(free_ns)}; others asked for it for {ms(one.waited_ns(free_ns))} "
-        f"more and {got}; the bound is {ms(bound_ns)}",
+        f"have been free by {ms(free_ns)}; others asked for it for {ms(waited_ns)} on "
+        f"end, with nothing else in the way, and {got}; the bound is {ms(bound_ns)}",
         key=acquire.key,
-        legal_if=f"somebody had been granted it by {ms(free_ns + bound_ns)}",
+        legal_if=f"somebody who asked had been granted it within {ms(bound_ns)} of {ms(free_ns)}",
     )

@@ -54,6 +54,18 @@ def test_time_asleep_is_no_lag_of_the_library() -> None:
     assert found.valid is Valid.TRUE
 
 
+def test_two_pauses_that_overlap_are_slept_once() -> None:
+    """Neither of the faults was over before the process did anything again."""
+    pauses = [
+        fault("worker-pause", "w0", 1100, 1200),
+        fault("worker-pause", "w0", 1300, 1400, id=2),
+    ]
+    found = belief(paused_holder(), ttl_ms=1000, faults=pauses, belief_lag_ms_max=50)
+    assert found.stats["lag_ms_max"] == 998
+    assert found.stats["awake_lag_ms_max"] == 98, "from 1002, when it was gone, to 1100"
+    assert found.valid is Valid.FALSE
+
+
 def test_a_holder_acts_before_its_waking_is_seen() -> None:
     """Between SIGCONT and the harness' look at it the worker writes and releases already."""
     pause = fault("worker-pause", "w0", 1, 2100)
@@ -113,6 +125,14 @@ def test_a_hold_is_released_once() -> None:
     assert honesty(run).valid is Valid.TRUE
     run.op(0, "release", 8, 9, hold="a")
     assert honesty(run).anomalies[0].kind == "answered-ok-twice"
+
+
+def test_the_release_that_was_answered_first_counts() -> None:
+    """Two processes release one hold; the one that began first took long."""
+    run = Run().op(0, "acquire", 0, 2, hold="a").op(0, "release", 5, 100, hold="a")
+    run.op(1, "release", 10, 20, hold="a").op(1, "renew", 30, 31, hold="a")
+    found = honesty(run)
+    assert [anomaly.kind for anomaly in found.anomalies] == ["answered-ok-twice"]
 
 
 def test_a_hold_that_a_restart_ended_accuses_nobody() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from checkers.deadlock import Deadlock
 from harness.core.result import Result, Valid
-from tests.checkers.runs import Run, context
+from tests.checkers.runs import Run, context, fault
 
 
 def check(run: Run, **fields: Any) -> Result:
@@ -63,6 +63,28 @@ def test_one_lock_at_a_time_shows_nothing() -> None:
     found = check(run)
     assert found.valid is Valid.UNKNOWN
     assert found.stats["applies"] is False
+
+
+@pytest.mark.parametrize("given_up", [6.5, 100])
+def test_a_wait_that_was_given_up_closes_no_circle(given_up: float) -> None:
+    """Its outcome is open, but its client has long turned to something else."""
+    run = Run()
+    run.op(0, "acquire", 0, 1, hold="a0", key="k0").op(1, "acquire", 0, 1, hold="b1", key="k1")
+    run.op(0, "acquire", 5, given_up, hold="a1", key="k1", kind="info", error="timed out")
+    run.op(1, "acquire", 7, 600, hold="b0", key="k0", kind="fail", error="busy")
+    found = check(run)
+    assert found.stats["cycles"] == (given_up > 7)
+    if given_up > 7:
+        assert found.stats["longest_ms"] == 93, "until 0 gave up, not to the end of the history"
+
+
+def test_a_client_that_was_killed_waits_no_more() -> None:
+    run = Run()
+    run.op(0, "acquire", 0, 1, hold="a0", key="k0").op(1, "acquire", 0, 1, hold="b1", key="k1")
+    run.op(1, "acquire", 2, None, hold="b0", key="k0")
+    run.op(0, "acquire", 5, 500, hold="a1", key="k1", kind="fail", error="busy")
+    assert check(run).valid is Valid.FALSE
+    assert check(run, faults=[fault("worker-kill", "w1", 3, 400)]).valid is Valid.TRUE
 
 
 @st.composite

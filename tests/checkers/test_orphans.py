@@ -62,6 +62,14 @@ def test_two_that_only_ask_excuse_each_other_for_a_moment() -> None:
     assert check(run, faults=[paused]).stats["violations"] == 0, "a fault may keep one in front"
 
 
+def test_a_fault_excuses_a_long_wait_until_a_moment_after_its_end() -> None:
+    run = left(9000).op(2, "acquire", 5000, 8000, kind="fail", error="busy", hold="c")
+    run.op(3, "acquire", 5100, 7900, kind="fail", error="busy", hold="d")
+    early, late = fault("worker-pause", "w3", 5200, 5300), fault("worker-pause", "w3", 5200, 7500)
+    assert check(run, faults=[early]).valid is Valid.FALSE
+    assert check(run, faults=[late], ttl_ms=100).stats["violations"] == 1, "that at 9000"
+
+
 def test_a_holder_is_an_excuse_until_its_release_is_answered() -> None:
     run = left(5000).op(2, "acquire", 4000, 4001, hold="c").op(2, "release", 4999, 5001, hold="c")
     assert check(run).valid is Valid.TRUE

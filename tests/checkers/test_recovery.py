@@ -55,6 +55,24 @@ def test_another_fault_is_an_excuse() -> None:
     assert check(death(1600), KILL, away).valid is Valid.TRUE
 
 
+@pytest.mark.parametrize("began", [1100, 1400])
+def test_a_fault_that_begins_while_somebody_waits_is_an_excuse_too(began: float) -> None:
+    """The lease was over at 1002; the bound would have been over at 1502."""
+    away = fault("node-kill", "redis", began, 3000, id=2)
+    assert check(death(3100), KILL, away).valid is Valid.TRUE
+    assert check(death(3600), KILL, away).valid is Valid.FALSE
+    assert check(death(1600), KILL, fault("node-kill", "redis", 1550, 1580, id=2)).valid is (
+        Valid.FALSE
+    ), "it came when the bound was over"
+
+
+def test_who_gave_up_asks_no_more() -> None:
+    """An attempt of unknown outcome is no wait to the end of the history."""
+    run = Run().op(0, "acquire", 0, 2, hold="a")
+    run.op(1, "acquire", 50, 1300, hold="b", kind="info", error="timed out")
+    assert check(run.event(1, "note", 5000), KILL).valid is not Valid.FALSE
+
+
 def test_a_renewal_moves_the_end_of_the_lease() -> None:
     run = death(2300).op(0, "renew", 90, 95, hold="a", ttl_ns=1_900_000_000)
     assert check(run, KILL).valid is Valid.TRUE
