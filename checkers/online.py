@@ -26,13 +26,14 @@ from typing import Any
 from checkers.models.base import LOCK_F, STALE
 from checkers.monitors.span import Verdict
 from checkers.online_judge import ACQUIRE, RELEASE, RENEW
-from checkers.online_keys import Line, Resource
+from checkers.online_keys import MARKS_MAX, Line, Resource
 from checkers.online_locks import Locks, token_of
 from checkers.online_says import LEASE
 from harness.core.errors import UserError
 from harness.core.history import NEMESIS
 
 WRITE = "write"
+COUNTED_AT_ONCE = 512  # grants, for the figures of waiting
 TIME, PROCESS = attrgetter("time"), attrgetter("process")
 
 
@@ -50,38 +51,44 @@ class Online(Locks):
         self._on: dict[str, dict[str, Any]] = {
             "ok": _table(self.granted, self.released, self.renewed, self.wrote),
             "fail": _table(self.refused, self.not_ended, self.not_ended, self.unwritten),
-            "info": _table(self.maybe_granted, self.maybe_released, _nothing, _nothing),
+            "info": _table(self.maybe_granted, self.maybe_released, _nothing, self.maybe_written),
         }
 
     def feed(self, batch: list[Line]) -> None:
         """Takes the next events.  UserError if they are malformed (nothing is judged then)."""
         if not batch:
             return
-        pending, pop, resources = self.pending, self.pending.pop, self.resources
-        on, ok, now, last = self._on, self._on["ok"], self.now, self.last_index
+        pending, pop, on = self.pending, self.pending.pop, self._on
+        granted, released, wrote, ok = self.granted, self.released, self.wrote, on["ok"]
+        now, last = self.now, self.last_index
         for event in batch:
-            process, kind, at, index = event.process, event.type, event.time, event.index
+            process, at, index = event.process, event.time, event.index
             if at < now or index <= last:
                 raise UserError(self.says.out_of_order(event, now, last))
-            now, last = at, index
+            now = at
+            last = index
+            kind = event.type
             if kind == "invoke":
                 if process in pending:
                     self.now = at
                     self.abandon(pending[process])
                 pending[process] = event
-                if event.f == WRITE:
-                    resource = resources.get(event.key) or self.resource(event.key)
-                    if resource.at == at:
-                        self.put_aside(event.key, "a write begins when another ends")
-                    event.floor, event.floor_by = resource.greatest, resource.greatest_by
                 continue
-            f, invoke = event.f, pop(process, None)
+            f = event.f
+            invoke = pop(process, None)
             if invoke is None or f != invoke.f or event.key != invoke.key:
                 self.unpaired(event, invoke)
                 continue
             self.now = at
-            if kind == "ok":
-                ok[f](invoke, event)
+            if kind == "ok":  # each call is of one function: the interpreter learns what it calls
+                if f == ACQUIRE:
+                    granted(invoke, event)
+                elif f == RELEASE:
+                    released(invoke, event)
+                elif f == WRITE:
+                    wrote(invoke, event)
+                else:
+                    ok[f](invoke, event)
                 continue
             on[kind][f](invoke, event)
             if kind == "info" and not self.workers:
@@ -91,8 +98,7 @@ class Online(Locks):
         self.now, self.last_index = now, last
         self.events += len(batch)
         self.since = min(map(TIME, pending.values()), default=now)
-        self.waits.granted(self.grants)
-        self.grants.clear()
+        self.waits.count(COUNTED_AT_ONCE)
 
     def processes_until(self, last: Line, batch: list[Line]) -> int:
         """How many processes there were before the first was replaced by another."""
@@ -125,36 +131,69 @@ class Online(Locks):
 
     def wrote(self, invoke: Line, event: Line) -> None:
         """A write was accepted."""
-        number = event.value.token
-        if number.__class__ is not int:
-            number = token_of(invoke, event)
-            if number is None:
-                self.put_aside(invoke.key, "some writes carry no token")
+        key, call, token = invoke.key, invoke.time, event.value.token
+        try:
+            resource = self.resources[key]
+        except KeyError:
+            resource = self.resource(key)
+        if token.__class__ is not int:
+            token = token_of(invoke, event)
+            if token is None:
+                self.put_aside(key, "some writes carry no token")
                 return
-        resource = self.resources[invoke.key]
         self.says.accepted += 1
-        if number < invoke.floor:
-            self.says.stale_write(invoke, event, number)
+        if resource.at >= call:
+            self.overlapped(resource, invoke, event, token)
+        elif token < resource.greatest:
+            self.says.stale_write(invoke, event, token, (resource.greatest, resource.greatest_by))
+        marks = resource.marks
+        if marks and resource.at <= self.since:
+            marks.clear()  # all that is under way was asked for later
+        marks.append((resource.index, resource.at, resource.greatest, resource.greatest_by))
         resource.at = event.time
-        if number > resource.greatest:
-            resource.greatest, resource.greatest_by = number, event.index
+        resource.index = event.index
+        if token > resource.greatest:
+            resource.greatest = token
+            resource.greatest_by = event.index
+
+    def overlapped(self, resource: Resource, invoke: Line, event: Line, token: int) -> None:
+        """A write was accepted, and another one while it was under way: what counts is what had
+        been accepted when it was asked for."""
+        found = resource.before(invoke.index)
+        if found is None:
+            self.put_aside(resource.key, f"a write took longer than {MARKS_MAX} others")
+            return
+        at, greatest, greatest_by = found
+        if at == invoke.time:
+            self.put_aside(resource.key, "a write begins when another ends")
+        if token < greatest:
+            self.says.stale_write(invoke, event, token, (greatest, greatest_by))
 
     def unwritten(self, invoke: Line, event: Line) -> None:
         """A write was refused; as stale, it needs a greater token accepted before."""
+        resource = self.resources.get(invoke.key) or self.resource(invoke.key)
         if event.error != STALE:
             return
         token = token_of(invoke, event)
         self.says.stale_refused += 1
-        if token is None or token >= self.resources[invoke.key].greatest:
+        if token is None or token >= resource.greatest:
             # Only a write of unknown outcome, or one under way, can explain it: rare.
             self.put_aside(invoke.key, "a refusal that no accepted write explains")
+
+    def maybe_written(self, invoke: Line, event: Line) -> None:
+        """A write of unknown outcome: it says nothing, but there is such a resource."""
+        if invoke.key not in self.resources:
+            self.resource(invoke.key)
 
     def finish(self) -> dict[str, Verdict]:
         """Everything is known now: settles what is left and gives the verdicts."""
         for invoke in list(self.pending.values()):
             self.abandon(invoke)
+        self.waits.count()
         for lock in self.locks.values():
             self.unfold(lock)
+            if lock.fresh is not None:
+                self.enrol(lock, lock.fresh)
             while lock.queue:
                 hold = lock.queue.popleft()
                 hold.believed = min(hold.believed, max(hold.a, self.now))

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from checkers.models.base import LOCK_F
+from checkers.models.base import LOCK_F, integer
 from checkers.monitors.lease import shortest
 from checkers.monitors.span import INF
-from checkers.online_keys import Hold, Line, Lock
+from checkers.online_keys import Grant, Hold, Line, Lock
 from checkers.online_says import FENCED, LEASE, MUTEX, Says
 from checkers.online_wait import Waits
 from harness.core.limits import HOLDS_REMEMBERED_MAX, QUEUE_MAX
@@ -33,7 +33,7 @@ class Judge:
         self.trusted = INF if ttl_ns is None else ttl_ns
         self.pending: dict[int | str, Line] = {}
         self.locks: dict[str | None, Lock] = {}
-        self.holds: dict[Any, Hold] = {}  # granted and not ended
+        self.holds: dict[Any, Hold | Lock] = {}  # granted and not ended; a Lock: see its ``fresh``
         self.unknown: OrderedDict[Any, Line] = OrderedDict()  # acquires of unknown outcome
         self.ended: OrderedDict[Any, Hold] = OrderedDict()  # unknown release, lapsed, refused
         self.owners: dict[int | str, int | str] = {}  # only of operations without a hold id
@@ -43,7 +43,6 @@ class Judge:
         self.since = 0  # nothing that is pending, or will be, was asked before
         self.says = Says()
         self.waits = Waits()
-        self.grants: list[Hold] = []  # of this batch, for the figures of waiting
 
     def put_aside(self, key: str | None, why: str) -> None:
         """Leaves a key to the batch monitors."""
@@ -62,6 +61,39 @@ class Judge:
         if identity in self.unknown:
             self.put_aside(invoke.key, "an owner went on after an unknown outcome")
         return identity
+
+    def hold_of(self, lock: Lock, invoke: Line, event: Line) -> Hold:
+        """The hold that an acquire was granted."""
+        sent, value, call = invoke.value, event.value, invoke.time
+        name = sent.hold
+        if name is None:
+            name = self.hold_id(invoke, event)
+        token: Any = sent.token if value.token is None else value.token
+        if token.__class__ is str:
+            token = integer(token)
+        ttl_ns = sent.ttl_ns if value.ttl_ns is None else value.ttl_ns
+        lasts, trusted = self.lasts, self.trusted
+        if ttl_ns is not None and ttl_ns != trusted:
+            lasts, trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
+        deadline = call + trusted if self.enforced else INF  # INF + call is later than all, too
+        process, a, index = invoke.process, event.time, event.index
+        return Hold(name, process, lock, call, a, index, token, call, lasts, trusted, deadline)
+
+    def enrol(self, lock: Lock, fresh: Grant) -> Hold:
+        """Puts a grant that was just noted into the queue, because somebody comes close."""
+        hold = self.hold_of(lock, *fresh)
+        lock.fresh = None
+        lock.queue.append(hold)
+        if self.holds.get(hold.name) is lock:
+            self.holds[hold.name] = hold
+        return hold
+
+    def held(self, name: Any) -> Hold | None:
+        """The hold with this name that was granted and has not ended."""
+        found = self.holds.get(name)
+        if not isinstance(found, Lock):
+            return found
+        return None if found.fresh is None else self.enrol(found, found.fresh)
 
     def settle(self, lock: Lock) -> None:
         """Judges the holds at the head of the queue whose end is certain."""
@@ -82,11 +114,12 @@ class Judge:
             queue.popleft()
             self.judge(lock, hold)
 
-    def under_way(self, hold: Hold) -> bool:
-        """Whether some operation of this hold is pending."""
+    def under_way(self, hold: Hold, but: Line | None = None) -> bool:
+        """Whether some operation of this hold is pending, other than ``but``."""
         key = hold.lock.key
         return any(
             invoke.key == key
+            and invoke is not but
             and invoke.f not in _ACQUIRES
             and self.hold_id(invoke, invoke) == hold.name
             for invoke in self.pending.values()
@@ -147,9 +180,12 @@ class Judge:
     def unfold(self, lock: Lock) -> None:
         """Writes out what the last hold stands for that was clear of all others: nothing before
         it matters any more, so ``released`` just noted it."""
-        hold = lock.latest
-        if hold is not None:
-            lock.latest = None
+        hold, closer = lock.latest, lock.closer
+        if hold is not None and closer is not None:
+            lock.latest = lock.closer = None
+            if isinstance(hold, tuple):
+                hold = self.hold_of(lock, *hold)
+            hold.b, hold.closer = closer.time, closer.index
             hold.released = hold.sure = True
             hold.believed = min(hold.believed, hold.b)
             lock.reach = lock.free = hold.b

@@ -14,6 +14,7 @@ import msgspec
 from checkers.monitors.span import INF
 
 RECENT_MAX = 64  # grants of a key among which bypasses are counted
+MARKS_MAX = 1024  # writes that may be accepted while another is under way
 GAPS_MAX = 64  # places for tokens of unknown grants that kept per lock
 
 
@@ -31,8 +32,7 @@ NOTHING = Value()
 
 
 class Line(msgspec.Struct, gc=False):
-    """One event.  floor, floor_by: for a write's invoke, the greatest token accepted before and
-    the event that says so (-1: none)."""
+    """One event."""
 
     index: int
     time: int
@@ -42,8 +42,6 @@ class Line(msgspec.Struct, gc=False):
     key: str | None = None
     value: Value = NOTHING
     error: str | None = None
-    floor: int = -1
-    floor_by: int = -1
 
 
 class OddLine(msgspec.Struct, gc=False):
@@ -63,6 +61,9 @@ class OddLine(msgspec.Struct, gc=False):
         return Line(
             self.index, self.time, self.process, self.type, self.f, self.key, value, self.error
         )
+
+
+Grant = tuple[Line, Line]  # invoke and completion of an acquire
 
 
 class Hold(msgspec.Struct, gc=False):
@@ -119,19 +120,26 @@ class Moment:
 
 class Lock:
     """One key of the lock service.  reach: greatest b so far; free: from when the lease allows the
-    next; token: greatest so far; believed: greatest end of a window; ``*_by``: whose."""
+    next; token: greatest so far; believed: greatest end of a window; ``*_by``: whose.
+
+    Most holds never meet another, so they stay what they were read as until somebody comes close:
+    fresh is a grant (with its invoke) that no queue has seen, ``latest`` a hold that was released
+    by ``closer`` and stands for all of reach, free, believed and ``*_by`` (``Judge.unfold``)."""
 
     __slots__ = (
         "believed",
         "believer",
         "believers",
         "clear",
+        "closer",
         "free",
         "free_by",
+        "fresh",
         "gaps",
         "gone",
         "key",
         "last_a",
+        "last_call",
         "latest",
         "moments",
         "queue",
@@ -146,10 +154,12 @@ class Lock:
         self.key = key
         self.queue: deque[Hold] = deque()
         self.moments: list[Moment] = []
-        self.reach = self.free = self.believed = self.last_a = -INF
+        self.reach = self.free = self.believed = self.last_a = self.last_call = -INF
         self.clear = INF  # from when a hold needs no judging; INF: it does
-        self.latest: Hold | None = None  # stands for all of these, see ``Judge.unfold``
-        self.recent: deque[Hold] = deque(maxlen=RECENT_MAX)
+        self.fresh: Grant | None = None  # only while the queue is empty
+        self.latest: Hold | Grant | None = None
+        self.closer: Line | None = None
+        self.recent: deque[tuple[int, int]] = deque(maxlen=RECENT_MAX)  # call, a; but the last
         self.reach_by: Hold | None = None
         self.free_by: Hold | None = None
         self.believer: Hold | None = None  # the one of the ended windows that ended last
@@ -177,11 +187,23 @@ class Lock:
 
 
 class Resource:
-    """One resource.  greatest: token accepted so far; at: when the last write was accepted."""
+    """One resource.  greatest: token accepted so far, by the event greatest_by; at, index: of the
+    last write that was accepted; marks: what these four were before writes that may still matter.
+    """
 
-    __slots__ = ("at", "greatest", "greatest_by", "key")
+    __slots__ = ("at", "greatest", "greatest_by", "index", "key", "marks")
 
     def __init__(self, key: str | None) -> None:
         self.key = key
         self.greatest = -INF
-        self.greatest_by = self.at = -1
+        self.greatest_by = self.at = self.index = -1
+        self.marks: deque[tuple[int, int, int, int]] = deque(maxlen=MARKS_MAX)
+
+    def before(self, index: int) -> tuple[int, int, int] | None:
+        """(at, greatest, greatest_by) as they stood at the event ``index``; None if forgotten."""
+        if self.index < index:
+            return self.at, self.greatest, self.greatest_by
+        for accepted, at, greatest, by in reversed(self.marks):
+            if accepted < index:
+                return at, greatest, by
+        return None

@@ -21,66 +21,84 @@ class Locks(Judge):
 
     def granted(self, invoke: Line, event: Line) -> None:
         """An acquire was answered ok."""
-        sent, value, call, a = invoke.value, event.value, invoke.time, event.time
-        name = sent.hold
+        key, name, call, a = invoke.key, invoke.value.hold, invoke.time, event.time
+        plain = name is not None and event.value.token.__class__ is int
         if name is None:
             name = self.hold_id(invoke, event)
-        token: Any = sent.token if value.token is None else value.token
-        if token.__class__ is str:
-            token = integer(token)
-        ttl_ns = sent.ttl_ns if value.ttl_ns is None else value.ttl_ns
-        lasts, trusted = self.lasts, self.trusted
-        if ttl_ns is not None and ttl_ns != trusted:
-            lasts, trusted = shortest(ttl_ns, self.drift_ppm), ttl_ns
-        deadline = call + trusted if self.enforced else INF  # INF + call is later than all, too
-        lock = self.locks.get(invoke.key) or self.lock(invoke.key)
-        process, index, holds = invoke.process, event.index, self.holds
-        hold = Hold(name, process, lock, call, a, index, token, call, lasts, trusted, deadline)
+        try:
+            lock = self.locks[key]
+        except KeyError:
+            lock = self.lock(key)
+        holds, waits = self.holds, self.waits
         if name in holds or name in self.unknown or name in self.ended:
-            self.put_aside(lock.key, f"hold {name!r} was used again before its end was known")
-        holds[name] = hold
-        self.grants.append(hold)
-        recent = lock.recent
-        if lock.last_a > call:
-            self.waits.passed_by(recent, call)
-        elif lock.last_a <= self.since:
-            recent.clear()  # they passed nobody; what is kept is slow to fetch
+            self.put_aside(key, f"hold {name!r} was used again before its end was known")
+        waits.waited.append(a - call)
+        waits.served.append(invoke.process)
+        if lock.last_a > self.since:
+            lock.recent.append((lock.last_call, lock.last_a))
+            if lock.last_a > call:
+                waits.passed_by(lock.recent, call)
+        elif lock.recent:
+            lock.recent.clear()  # they passed nobody
+        lock.last_call = call
         lock.last_a = a
-        recent.append(hold)
-        queue = lock.queue
-        queue.append(hold)
-        if len(queue) > 1:
+        if plain and not lock.queue and lock.fresh is None:
+            lock.fresh = invoke, event
+            holds[name] = lock
+            return
+        if lock.fresh is not None:
+            self.enrol(lock, lock.fresh)
+        hold = holds[name] = self.hold_of(lock, invoke, event)
+        lock.queue.append(hold)
+        if len(lock.queue) > 1:
             self.settle(lock)
 
     def released(self, invoke: Line, event: Line) -> None:
         """A release was answered ok."""
-        sent = invoke.value
+        sent, call = invoke.value, invoke.time
         name = sent.hold
         if name is None:
             name = self.hold_id(invoke, event)
-        hold = self.holds.pop(name, None)
-        if hold is None:
+        found = self.holds.pop(name, None)
+        if found is None:
             self.ended_strangely(name, invoke, event)
             return
-        lock, call, token = hold.lock, invoke.time, hold.token
-        queue = lock.queue
+        fresh = None
+        hold: Any = found
+        lock: Any = found
+        if found.__class__ is Lock:
+            fresh = lock.fresh
+            a, token, alone = fresh[1].time, fresh[1].value.token, True
+        else:
+            lock, a, token = hold.lock, hold.a, hold.token
+            queue = lock.queue
+            alone = (
+                queue[0] is hold
+                and (len(queue) == 1 or queue[1].a > call)  # who waited was granted meanwhile
+                and (hold.renews is None or hold.renews[-1][1] < call)
+                and token is not None
+            )
         if (
-            len(queue) == 1
-            and lock.clear <= hold.a < call
-            and token is not None
+            alone
+            and lock.clear <= a < call
             and token > lock.token
-            and (hold.renews is None or hold.renews[-1][1] < call)
             and sent.token is None
             and event.value.token is None
         ):
             # The usual case, a hold clear of all others, needs no judging (see ``unfold``).
-            queue.clear()
-            hold.b, hold.closer = call, invoke.index
             if token > lock.token + 1:
-                lock.add_gap(hold.a, token)
-            lock.token, lock.clear, lock.latest = token, call, hold
+                lock.add_gap(a, token)
+            lock.fresh = None
+            lock.token = token
+            lock.clear = call
+            lock.latest = fresh or hold
+            lock.closer = invoke
+            if fresh is None:
+                queue.popleft()
+                if queue:
+                    self.settle(lock)
         else:
-            self.end(hold, invoke, event)
+            self.end(hold if fresh is None else self.enrol(lock, fresh), invoke, event)
 
     def lock(self, key: str | None) -> Lock:
         """The lock that is granted for the first time."""
@@ -183,7 +201,7 @@ class Locks(Judge):
     def renewed(self, invoke: Line, event: Line) -> None:
         """A renew was answered ok."""
         name = self.hold_id(invoke, event)
-        hold = self.holds.get(name)
+        hold = self.held(name)
         if hold is None:
             self.ended_strangely(name, invoke, event)
             return
@@ -205,7 +223,7 @@ class Locks(Judge):
         """A release or renew was refused."""
         renews = LOCK_F[invoke.f] == RENEW
         name = self.hold_id(invoke, event)
-        hold = self.holds.get(name)
+        hold = self.held(name)
         if hold is None:
             self.stranger(name, invoke)
             return
@@ -232,12 +250,15 @@ class Locks(Judge):
     def maybe_released(self, invoke: Line, event: Line) -> None:
         """A release of unknown outcome: the hold may have ended, from its call on."""
         name = self.hold_id(invoke, event)
-        hold = self.holds.pop(name, None)
+        hold = self.held(name)
         if hold is None:
             self.stranger(name, invoke)
         else:
+            del self.holds[name]
             self.in_turn(hold, invoke)
             self.apart(hold.lock, hold, invoke)
+            if self.under_way(hold, invoke):
+                self.put_aside(invoke.key, "a hold had two operations at once")
             if token_of(invoke, event) not in (None, hold.token):
                 self.put_aside(invoke.key, "a release of unknown outcome names another token")
             hold.asked, hold.b, hold.closer = True, invoke.time, invoke.index
@@ -251,7 +272,7 @@ class Locks(Judge):
         name: Any = event.value.hold
         if name is None:
             name = (event.key, event.process if whose is None else whose)
-        hold = self.holds.get(name) or self.ended.get(name)
+        hold = self.held(name) or self.ended.get(name)
         if hold is not None:
             hold.believed = min(hold.believed, event.time)
 

@@ -215,7 +215,8 @@ class Says:
             ),
         )
 
-    def stale_write(self, invoke: Line, event: Line, token: int) -> None:
+    def stale_write(self, invoke: Line, event: Line, token: int, than: tuple[int, int]) -> None:
+        floor, floor_by = than  # the greatest token accepted before, and the event that says so
         self.add(
             invoke.key,
             (STORE,),
@@ -223,8 +224,8 @@ class Says:
                 "stale-write-accepted",
                 invoke.key,
                 f"process {event.process}: its write with token {token} (asked at "
-                f"{ms(invoke.time)}) was accepted although one with token {invoke.floor} had been",
-                [invoke.floor_by, event.index],
+                f"{ms(invoke.time)}) was accepted although one with token {floor} had been",
+                [floor_by, event.index],
                 side=Side.RESOURCE,
                 legal_if=f"the write with token {token} had been refused",
             ),

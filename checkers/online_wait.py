@@ -11,7 +11,6 @@ from typing import Any
 
 from checkers.fairness import jain
 from checkers.monitors.span import NS_PER_MS
-from checkers.online_keys import Hold
 
 _SHARES_MAX = 1 << 16  # processes counted one by one; more are put together by remainder
 
@@ -22,27 +21,31 @@ class Waits:
     def __init__(self) -> None:
         self.grants = self.refusals = self.passed = self.passed_max = 0
         self.longest_ns = 0
+        self.waited: list[int] = []  # ns that grants took, and whose they were: not counted yet
+        self.served: list[int | str] = []
         self.histogram: Counter[int] = Counter()
         self.shares: Counter[int | str] = Counter()
 
-    def granted(self, holds: list[Hold]) -> None:
-        """A batch of grants: how long they waited, and whose they were."""
-        if holds:
-            waits_ns = [hold.a - hold.call for hold in holds]
-            self.grants += len(holds)
+    def count(self, least: int = 1) -> None:
+        """Takes up what was noted of grants, if there are so many: together they cost less."""
+        waits_ns = self.waited
+        if len(waits_ns) >= least:
+            self.grants += len(waits_ns)
             self.longest_ns = max(self.longest_ns, *waits_ns)
             self.histogram.update(map(int.bit_length, waits_ns))
-            self.shares.update([hold.process for hold in holds])
+            self.shares.update(self.served)
+            waits_ns.clear()
+            self.served.clear()
             if len(self.shares) > _SHARES_MAX:
                 self._merge()
 
-    def passed_by(self, recent: deque[Hold], call: int) -> None:
+    def passed_by(self, recent: deque[tuple[int, int]], call: int) -> None:
         """A grant asked for at ``call``, after others: how many of them had been asked later."""
         passed = 0
-        for other in reversed(recent):  # in order of their answers
-            if other.a <= call:
+        for other_call, other_a in reversed(recent):  # in order of their answers
+            if other_a <= call:
                 break
-            if other.call > call:
+            if other_call > call:
                 passed += 1
         self.passed += passed
         if passed > self.passed_max:

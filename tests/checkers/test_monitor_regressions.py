@@ -197,6 +197,17 @@ CASES: list[tuple[str, bool, list[Act]]] = [
             ok(3, "release", 6, 10, hold="h4"),
         ],
     ),
+    (
+        "mutex",  # two releases of one hold, and nobody knows of either
+        True,
+        [
+            ok(0, "acquire", 0, 0, hold="h0"),
+            lost(0, "release", 1, hold="h0"),
+            ok(2, "acquire", 1, 1, hold="h3"),
+            lost(1, "release", 2, hold="h0"),
+            refused(1, "acquire", 4, 6, "gave-up", hold="h5"),
+        ],
+    ),
 ]
 
 

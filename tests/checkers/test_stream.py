@@ -128,6 +128,15 @@ def test_who_was_passed_by_is_counted_as_in_the_batch(tmp_path: Path, keys: int)
     assert stats["bypass_max"] == max(passed)
 
 
+def test_writes_that_overlap_are_judged_in_one_reading(tmp_path: Path) -> None:
+    """What had been accepted when a write was asked for is known, though more was since."""
+    path = tmp_path / "h.jsonl"
+    generate(path, operations=2_500, seed=2, inject="double-grant", info=0.04)
+    verdict = check_stream(path)["store"]
+    assert verdict.valid is Valid.TRUE
+    assert "read_again" not in verdict.stats
+
+
 def test_malformed_and_torn_lines(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
     generate(path, operations=50, seed=1)
