@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SET_TIMEOUT = "SELECT set_config('lock_timeout', %s, false)"
 
 
-class PsycopgAdvisory(Pooled, common.OneSession):
+class PsycopgAdvisory(Pooled):
     """One connection, one session, any number of locks in it; or a pool of them."""
 
     library = "psycopg"

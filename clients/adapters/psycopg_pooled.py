@@ -42,14 +42,13 @@ class Lent:
         return self.connection
 
 
-class Pooled:
+class Pooled(common.OneSession):
     """Optional power: connections from a pool (clients/worker/adapter.py, ``draw_from``)."""
 
     _size = 0  # 0: no pool, but one connection
     _per = "operation"
     _wait_s = 0.0
     pool: Any = None
-    connection: Any
     ERRORS: Mapping[type[BaseException], Definite]
 
     def draw_from(self, size: int, per: str, wait_ms: int) -> None:
@@ -85,13 +84,9 @@ class Pooled:
             self.pool.close()
             raise Refused(f"cannot connect {self._size} times within {OPEN_S:.0f} s") from error
 
-    def connect(self, nodes: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
     def granted_by(self) -> list[str]:
         """The one server of the pool, or that of the connection."""
-        port = self.connection.info.port if self.pool is None else next(iter(self._names))
-        return [self._names[port]]
+        return super().granted_by() if self.pool is None else list(self._names.values())
 
     @contextlib.contextmanager
     def lent(self, kept: Any = None) -> Iterator[Lent]:
