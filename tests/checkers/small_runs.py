@@ -22,6 +22,7 @@ from harness.core.history import NEMESIS, Header, History, Op
 from harness.core.protocols import FaultWindow
 
 WORKERS = 3
+ANSWERS = "ok ok ok ok fail info info-open"
 REFUSALS = {"acquire": "busy", "release": "not-held", "renew": "not-held"}
 
 
@@ -105,12 +106,22 @@ class Worker:
 
 @st.composite
 def runs(
-    draw: st.DrawFn, *, keys: int = 1, ops: tuple[int, int] = (5, 11), fault_kinds: str = ""
+    draw: st.DrawFn,
+    *,
+    keys: int = 1,
+    ops: tuple[int, int] = (5, 11),
+    fault_kinds: str = "",
+    answers: str = ANSWERS,
 ) -> SmallRun:
-    """A played or a loose run, changed here and there; fault_kinds: names with blanks between."""
-    names = [f"k{number}" for number in range(keys)]
-    make = _loose if draw(between(0, 2)) else _played
-    acts = make(draw, names, draw(between(*ops)))
+    """A played or a loose run, changed here and there.
+
+    fault_kinds, answers (of a loose run): names with blanks between, each equally often.
+    """
+    names, count = [f"k{number}" for number in range(keys)], draw(between(*ops))
+    if draw(between(0, 2)):
+        acts = _loose(draw, names, count, answers.split())
+    else:
+        acts = _played(draw, names, count)
     for _ in range(draw(between(0, 2))):
         _change(draw, acts)
     lost = draw(st.lists(st.tuples(between(0, 30), between(0, 5)), max_size=1))
@@ -156,7 +167,7 @@ def _fault(draw: st.DrawFn, kind: str, acts: list[Act]) -> tuple[str, str, int, 
     return kind, f"w{worker}" if kind.startswith("worker") else "redis", start, end
 
 
-def _loose(draw: st.DrawFn, keys: list[str], count: int) -> list[Act]:
+def _loose(draw: st.DrawFn, keys: list[str], count: int, answers: list[str]) -> list[Act]:
     """Time lines of their own: any operation, any answer."""
     workers = [Worker(index) for index in range(WORKERS)]
     acts: list[Act] = []
@@ -171,7 +182,7 @@ def _loose(draw: st.DrawFn, keys: list[str], count: int) -> list[Act]:
             key, hold = about.key, about.hold
         call = worker.free + draw(between(0, 6))
         ret = call + draw(between(0, 20 if f == "acquire" else 6))
-        kind = draw(st.sampled_from(["ok", "ok", "ok", "ok", "fail", "info", "info-open"]))
+        kind = draw(st.sampled_from(answers))
         acts.append(_act(draw, worker, f, key, hold, (call, ret), kind))
     return acts
 
@@ -238,9 +249,11 @@ def _change(draw: st.DrawFn, acts: list[Act]) -> None:
     if not acts:
         return
     act = draw(st.sampled_from(acts))
-    what = draw(st.sampled_from(["drop", "longer", "shorter", "turn"]))
+    what = draw(st.sampled_from(["drop", "longer", "shorter", "turn", "lend"]))
     if what == "drop":
         acts.remove(act)
+    elif what == "lend" and act.f != "acquire":
+        act.process += 10 * WORKERS  # of the same worker, and with nothing else to do
     elif what == "longer":
         act.call = max(act.call - draw(between(0, 5)), _before(acts, act))
     elif what == "shorter" and act.ret is not None:

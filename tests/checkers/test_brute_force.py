@@ -97,7 +97,7 @@ def test_takeovers(run: SmallRun, ttl: int | None, bound: int) -> None:
 
 @many
 @given(
-    run=runs(fault_kinds="node-kill worker-pause"),
+    run=runs(fault_kinds="node-kill worker-pause", answers="ok fail fail fail info"),
     kind=st.sampled_from(["ttl", "session", "none"]),
     slack=st.integers(0, 4),
     patience=st.integers(1, 8),
@@ -116,7 +116,7 @@ def test_refusals(run: SmallRun, kind: str, slack: int, patience: int) -> None:
 
 
 @many
-@given(run=runs(ops=(6, 12)))
+@given(run=runs(ops=(6, 12), answers="ok ok ok ok ok ok fail info"))
 def test_dishonest_answers(run: SmallRun) -> None:
     history = run.history()
     result = Honesty().check(history, context(run, TTL))
