@@ -78,6 +78,14 @@ def test_a_renewal_moves_the_end_of_the_lease() -> None:
     assert check(run, KILL).valid is Valid.TRUE
 
 
+def test_a_renewal_under_way_may_arrive_until_its_client_dies() -> None:
+    """Sent at 60, no answer, death at 100: the lease may last to 1100, and the bound to 1600."""
+    run = death(1595).op(0, "renew", 60, None, hold="a")
+    assert check(run, KILL).valid is Valid.TRUE
+    late = death(1605).op(0, "renew", 60, None, hold="a")
+    assert check(late, KILL).valid is Valid.FALSE
+
+
 def test_the_lock_of_a_connection_is_free_at_its_death() -> None:
     late = Recovery().check(
         death(700).history(),
