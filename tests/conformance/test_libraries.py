@@ -22,9 +22,10 @@ from clients.worker.adapter import KINDS
 from harness.core.errors import LockhavocError
 from tests.clients.servers import RedisServer, redis_server
 from tests.clients.workers import WorkerUnderTest, worker
+from tests.conformance.sharing import shared_rules
 
 NAMES = LIBRARIES.names()
-POWERS = ("renew", "believes", "fenced", "signals-loss")
+POWERS = ("renew", "believes", "fenced", "signals-loss", "read", "permits")
 REDIS = {"redis-single", "valkey-single"}
 # Libraries for other servers have live tests of their own beside this file.
 # Those in Java renew by themselves and are built in minutes: tests/clients/test_toolchains.py.
@@ -152,6 +153,16 @@ def test_the_rules_of_a_lock(name: str, redis_: RedisServer, tmp_path: Path) -> 
             assert acquire(one, key, "5") == refused(name)
             assert two.open(nodes=[redis_.node()]).type == "ok"
             assert acquire(two, f"{key}-again", "6") == "ok"
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    "name", [name for name in RIGHT if {"read", "permits"} & {*LIBRARIES.load(name).powers}]
+)
+def test_who_may_be_inside_beside_whom(name: str, redis_: RedisServer, tmp_path: Path) -> None:
+    library = LIBRARIES.load(name)
+    with opened(name, redis_, tmp_path) as one, opened(name, redis_, tmp_path) as two:
+        shared_rules(library.powers, one, two, f"shared-{name}")
 
 
 @pytest.mark.live
