@@ -17,6 +17,7 @@ from compose.waiting import wait_until
 from harness.core.protocols import Cluster, Link
 from tests.clients.workers import WorkerUnderTest, worker
 from tests.compose.local import DiskLedger
+from tests.conformance.sharing import shared_rules
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -99,6 +100,7 @@ def test_it_is_what_the_registry_says_and_keeps_the_rules(
         assert acquire(one, key, "7", timeout_ms=5_000) == "ok", "a session takes its locks along"
         assert two.open(nodes=list(nodes(cluster, 1))).type == "ok"
         assert acquire(two, f"{key}-again", "8") == "ok"
+        shared_rules(library.powers, one, two, f"{key}-shared")
         assert one.end() == 0
 
 
