@@ -18,8 +18,9 @@ _LOCKISH = re.compile(
 )
 _NOT_LOCKISH = re.compile(r"b?lock(ed)?_?(list|out|chain)|unblock|block", re.I)
 _ONCE = re.compile(
-    r"idempoten|dedup|duplicate|already_?(?:done|seen)|(?<![a-z])(?:seen|processed|visited|delivered)"
-    r"(?![a-z])|nonce|cool_?down|debounce|throttl|rate_?limit",
+    r"idempoten|dedup|duplicate|already_?(?:done|seen)"
+    r"|(?<![a-z])(?:seen|processed|visited|delivered)(?![a-z])"
+    r"|nonce|cool_?down|debounce|throttl|rate_?limit",
     re.I,
 )
 
