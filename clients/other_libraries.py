@@ -19,6 +19,7 @@ GO_ETCD = Library(
     requirements=_GO / "go.sum",
     imports=(),
     backends=("etcd3",),
+    lease="session",
     powers=("believes", "fenced", "signals-loss"),
     fencing="the revision that created the lock's key",
     loss_signal="callback",

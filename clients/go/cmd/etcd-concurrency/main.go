@@ -1,7 +1,10 @@
 // A worker for the lock of etcd's own Go client: clientv3/concurrency, one session per acquisition.
 //
 // The session keeps its lease alive by itself and closes Done when that is over, which is what this
-// worker calls a loss.  Token: the revision that created the lock's key (Mutex.IsOwner compares it).
+// worker calls a loss; it is as long as the option session_ms says, else as the ttl_ms of the acquire.
+// It begins before the wait and is renewed unseen, so a grant may find a third of it gone: a hold lasts
+// as long as its session, and no time from the grant on is promised.  Token: the revision that created
+// the lock's key (Mutex.IsOwner compares it).
 //
 // Traps.  Mutex.Unlock deletes a key and does not say whether it was there: a lock that was lost is
 // unlocked without an error.  Only the revocation of the session's lease, which follows, is told by
@@ -36,6 +39,7 @@ type client struct {
 	node     worker.Node
 	etcd     *clientv3.Client
 	timeout  time.Duration // of each call; 0: none
+	length   time.Duration // of a session; 0: as each acquire says
 	byUnlock bool
 	lost     func(owner, why string)
 }
@@ -46,6 +50,7 @@ func (c *client) Open(nodes []worker.Node, options worker.Options) error {
 	given := options.Read()
 	c.node = given.Node(nodes)
 	c.timeout = given.Millis("timeout_ms")
+	c.length = given.Millis("session_ms")
 	c.byUnlock = given.Word("release", "session", "unlock") == "unlock"
 	dial := given.Millis("connect_timeout_ms")
 	if err := given.Done(); err != nil {
@@ -74,11 +79,15 @@ func (c *client) limited(within time.Duration) (context.Context, context.CancelF
 }
 
 func (c *client) Acquire(key string, ttl, timeout time.Duration) (worker.Grant, error) {
-	seconds := int(ttl / time.Second)
-	if ttl <= 0 || ttl%time.Second != 0 {
-		return worker.Grant{}, worker.Refused(
-			fmt.Sprintf("ttl_ms is %d; etcd's leases last whole seconds", ttl.Milliseconds()))
+	length, named := ttl, "ttl_ms"
+	if c.length != 0 {
+		length, named = c.length, "session_ms"
 	}
+	if length <= 0 || length%time.Second != 0 {
+		return worker.Grant{}, worker.Refused(
+			fmt.Sprintf("%s is %d; etcd's leases last whole seconds", named, length.Milliseconds()))
+	}
+	seconds := int(length / time.Second)
 	session, err := c.session(seconds)
 	if err != nil {
 		return worker.Grant{}, worker.Refused("before the lock could be taken: " + err.Error())
@@ -104,7 +113,7 @@ func (c *client) session(seconds int) (*concurrency.Session, error) {
 		return nil, err
 	}
 	if lease.TTL != int64(seconds) {
-		return nil, fmt.Errorf("ttl_ms is %d, shorter than %d ms, which these servers grant at least",
+		return nil, fmt.Errorf("a session of %d ms is shorter than %d ms, which these servers grant at least",
 			seconds*1000, lease.TTL*1000)
 	}
 	return concurrency.NewSession(c.etcd,
@@ -203,7 +212,7 @@ func (c *client) Close() error { return c.etcd.Close() }
 
 func main() {
 	worker.Run(worker.Hello{
-		Library: "clientv3/concurrency", Lease: "ttl", Fenced: true,
+		Library: "clientv3/concurrency", Lease: "session", Fenced: true,
 		Modules: []string{"go.etcd.io/etcd/client/v3"},
 	}, &client{})
 }
