@@ -213,10 +213,10 @@ def _aim(path: str, aim: str, target: str, spec: BackendSpec) -> Iterator[str]:
             f"{path}: {target!r} names no node of backend {spec.name!r}: {spec.no_primary}; "
             "use any-node, minority, majority, all-nodes or node:NAME"
         )
-    elif aim == "minority" and len(spec.nodes) < 3:
+    elif aim == "minority" and len(spec.voters) < 3:
         yield (
-            f"{path}: {target!r} is nobody: a minority needs 3 nodes and backend "
-            f"{spec.name!r} has {len(spec.nodes)}"
+            f"{path}: {target!r} is nobody: a minority needs 3 nodes that vote and backend "
+            f"{spec.name!r} has {len(spec.voters)}"
         )
     elif aim.startswith("node:") and aim != "node:":
         known = [f"node:{node}" for node in spec.node_names]
