@@ -258,7 +258,8 @@ def test_curator_passes(
     require("process")
     built_or_skip(JAVA_CURATOR)
     base = ["--library", name, "--backend", "zookeeper3", "--ttl-ms", "2000"]
-    points = ["open.option", "lease.end", "unknown.acquire", "write.stale", "end.stuck"]
+    # Not unknown.acquire: behind a silent link Curator waits without a limit that one could set.
+    points = ["open.option", "lease.end", "write.stale", "end.stuck"]
     only = [word for point in points for word in ("--only", point)]
     assert examine([*base, *only], monkeypatch, capsys) == {}
 

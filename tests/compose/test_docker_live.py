@@ -224,8 +224,28 @@ def test_an_image_that_cannot_be_had_is_refused(ledger: FileLedger) -> None:
 
 
 def test_a_server_that_does_not_start_is_named_and_removed(ledger: FileLedger) -> None:
-    image = docker_images.ensure("toxiproxy", release="trixie")  # has no redis-server
-    with pytest.raises(HarnessError, match="redis-server"), cluster_of(ledger, image=image):
+    image = "lockhavoc-test/redis-that-does-not-start"  # it only says its version
+    script = '[ "$1" = --version ] || { echo no licence >&2; exit 3; }; exec redis-check-rdb "$@"'
+    lines = (
+        f"FROM {docker_images.ensure('redis', release='trixie')}",
+        "USER root",
+        f"RUN printf '%s\\n' '#!/bin/sh' '{script}' > /usr/local/bin/redis-server"
+        " && chmod 755 /usr/local/bin/redis-server",
+    )
+    build = [
+        "docker",
+        "buildx",
+        "build",
+        "--load",
+        "-q",
+        "--tag",
+        image,
+        "--label=lockhavoc=1",
+        "-",
+    ]
+    build += ["--label=lockhavoc=1", "-"]
+    subprocess.run(build, input="\n".join(lines).encode(), check=True, capture_output=True)
+    with pytest.raises(HarnessError, match="no licence"), cluster_of(ledger, image=image):
         pass
     assert left_by(promised_project(ledger.path.parent)) == EMPTY
     assert not ledger.open

@@ -96,7 +96,7 @@ def test_each_lie_is_found_at_its_point(
         (["--option", "dir", "--", "x"], "of the form name=value"),
         (["--only", "opne", "--", "x"], "--only is 'opne'; it must be one of hello, open.first"),
         (["--backend", "none", "--", "/no/such/worker"], "'/no/such/worker', which cannot be"),
-        (["--backend", "zookeeper3", "--", "x"], "cannot run here"),
+        (["--backend", "zookeeper3", "--", "true"], "cannot run here"),
     ],
 )
 def test_what_is_asked_wrongly_is_refused(
@@ -104,6 +104,7 @@ def test_what_is_asked_wrongly_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["lockhavoc", "worker", "check", "-q", *words])
+    monkeypatch.setenv("LOCKHAVOC_ZOOKEEPER", "/nowhere")
     assert cli._run() == 254
     captured = capsys.readouterr()
     assert says in captured.err
@@ -119,7 +120,7 @@ def test_a_python_worker_passes_on_a_real_server(
     code, found = check(capsys, monkeypatch, "--library", "redis-py", *quick)
     assert code == 0, [p for p in found["points"] if p["outcome"] == "failed"]
     assert {p["name"] for p in found["points"] if p["outcome"] == "skipped"} == {
-        "wrong.power", "token",
+        "wrong.power", "wrong.kind", "token", "read", "permits",
     }  # fmt: skip
 
 
