@@ -7,9 +7,9 @@ server connection.  Each grant carries a token from a sequence.
 
 Traps.  The work happens inside an open transaction: ``idle_in_transaction_session_timeout`` ends it
 in silence, and a long one keeps VACUUM from its work.  There is no unlock: the COMMIT is it, and
-answers ok whether or not the lock was still there.  One transaction per connection, so one lock.  The token is
-drawn in that transaction, and what its sequence wrote is on disk for sure only after the COMMIT: a
-server that crashes meanwhile gives the same token again (seen; docs/survey.md has it as broken).
+answers ok whether or not the lock was still there.  One transaction per connection, so one lock.
+The token is drawn in that transaction, and what its sequence wrote is on disk for sure only after
+the COMMIT: a server that crashes meanwhile gives the same token again (docs/survey.md shows it).
 """
 
 from __future__ import annotations
