@@ -232,17 +232,7 @@ def test_a_server_that_does_not_start_is_named_and_removed(ledger: FileLedger) -
         f"RUN printf '%s\\n' '#!/bin/sh' '{script}' > /usr/local/bin/redis-server"
         " && chmod 755 /usr/local/bin/redis-server",
     )
-    build = [
-        "docker",
-        "buildx",
-        "build",
-        "--load",
-        "-q",
-        "--tag",
-        image,
-        "--label=lockhavoc=1",
-        "-",
-    ]
+    build = ["docker", "buildx", "build", "--load", "-q", "--tag", image]
     build += ["--label=lockhavoc=1", "-"]
     subprocess.run(build, input="\n".join(lines).encode(), check=True, capture_output=True)
     with pytest.raises(HarnessError, match="no licence"), cluster_of(ledger, image=image):
