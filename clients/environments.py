@@ -23,21 +23,23 @@ its target is the base interpreter without the library.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from clients import pinned, toolchains
 from clients.libraries import Library
 from clients.registry import LIBRARIES
+from harness.core.cache import alone, cache_folder
+from harness.core.commands import finished
 from harness.core.errors import HarnessError, LockhavocError, UserError
 
 Progress = Callable[[str], None]
@@ -64,8 +66,7 @@ class Contents(NamedTuple):
 
 def cache_dir() -> Path:
     """Where environments are kept: ``$XDG_CACHE_HOME/lockhavoc/envs`` (default ~/.cache)."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "lockhavoc" / "envs"
+    return cache_folder("envs")
 
 
 def ensure(
@@ -98,8 +99,7 @@ def ensure(
     interpreter = place / "bin" / "python"
     if _is_ready(place):
         return interpreter
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(place.with_name(place.name + ".lock"), tell, library.name):
+    with _alone(place, tell, library.name):
         if _is_ready(place):
             return interpreter  # another process was faster
         _build(contents, place, tell)
@@ -111,8 +111,7 @@ def _program(library: Library, pins: Sequence[pinned.Pin], tell: Progress) -> Pa
     toolchains.refuse(library)
     place = toolchains.place_of(library, cache_dir(), pins)
     if not toolchains.is_ready(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(place.with_name(place.name + ".lock"), tell, library.name):
+        with _alone(place, tell, library.name):
             if not toolchains.is_ready(place):
                 toolchains.build(library, place, tell, pins)
     return place / toolchains.PROGRAM
@@ -178,15 +177,10 @@ def _is_ready(place: Path) -> bool:
     return (place / READY).exists() and (place / "bin" / "python").exists()
 
 
-@contextlib.contextmanager
-def _locked(path: Path, tell: Progress, name: str) -> Iterator[None]:
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"{name}: another process is making the environment; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _alone(place: Path, tell: Progress, name: str) -> AbstractContextManager[None]:
+    """While the block runs nobody else makes this environment."""
+    wait = partial(tell, f"{name}: another process is making the environment; waiting for it")
+    return alone(place.with_name(place.name + ".lock"), wait)
 
 
 def _build(contents: Contents, place: Path, tell: Progress) -> None:
@@ -262,17 +256,7 @@ def _step(argv: list[str]) -> str:
 
 
 def _run(argv: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=clean(os.environ),
-        timeout=timeout_s,
-        check=False,
-    )
+    return finished(argv, timeout_s=timeout_s, env=clean(os.environ))
 
 
 def _silent(text: str) -> None:

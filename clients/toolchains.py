@@ -27,12 +27,12 @@ from clients import pinned
 from clients.libraries import Library
 from clients.pinned import Pin
 from harness.core import jars
+from harness.core.commands import built
 from harness.core.errors import HarnessError, RefusedError, UserError
 
 Progress = Callable[[str], None]
 
 BUILD_TIMEOUT_S = 900.0  # gRPC from source takes two minutes of processor time
-LINES_SHOWN = 12
 READY = ".ready"
 PROGRAM = "worker"
 NEEDS = {"go": ("go",), "java": ("java", "javac", "mvn")}
@@ -176,22 +176,4 @@ def _build_java(library: Library, place: Path, pins: Sequence[Pin]) -> None:
 
 def _run(argv: list[str], cwd: Path, changes: Mapping[str, str]) -> str:
     """stdout of a command; HarnessError with its last words if it fails."""
-    done = subprocess.run(
-        argv,
-        cwd=cwd,
-        env={**os.environ, **changes},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=BUILD_TIMEOUT_S,
-        check=False,
-    )
-    if done.returncode != 0:
-        said = "\n".join(f"  {line}" for line in done.stdout.strip().splitlines()[-LINES_SHOWN:])
-        raise HarnessError(
-            f"exit status {done.returncode} of {' '.join(argv[:4])}:\n{said}\n"
-            "Fix what it says (network, proxy settings of the tool, disk) and try again"
-        )
-    return done.stdout
+    return built(argv, cwd=cwd, env={**os.environ, **changes}, timeout_s=BUILD_TIMEOUT_S)

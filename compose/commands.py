@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
+from harness.core.commands import finished
 from harness.core.errors import HarnessError
 
 
@@ -16,25 +17,11 @@ def run_to_end(
     env: Mapping[str, str],
     timeout_s: float,
     lines: int,
-    **how: Any,
+    cwd: Path | None = None,
 ) -> None:
-    """Runs ``argv``; HarnessError that begins with ``what`` and ends with its last ``lines``.
-
-    how: further arguments of ``subprocess.run`` (cwd).
-    """
+    """Runs ``argv``; HarnessError that begins with ``what`` and ends with its last ``lines``."""
     try:
-        done = subprocess.run(
-            argv,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-            **how,
-        )
+        done = finished(argv, timeout_s=timeout_s, env=env, cwd=cwd)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"{what}: {error}") from error
     if done.returncode != 0:

@@ -21,6 +21,7 @@ from compose.backends.spec import BackendSpec
 from compose.docker_clock import SHIM
 from compose.docker_undo import OWN_LABEL
 from harness.core import limits
+from harness.core.commands import finished
 from harness.core.errors import HarnessError, RefusedError
 
 _WORDS_MAX = 200
@@ -53,16 +54,7 @@ def _run(image: str, program: Sequence[str], *options: str) -> tuple[int, str]:
     argv = ["docker", "run", "--rm", "--network=none", "--pull=never", f"--label={OWN_LABEL}=1"]
     argv += [*options, f"--entrypoint={program[0]}", image, *program[1:]]
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=limits.ENGINE_TIMEOUT_S,
-            check=False,
-        )
+        done = finished(argv, timeout_s=limits.ENGINE_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessError(f"cannot look into image {image!r}: {error}") from error
     return done.returncode, " ".join(done.stdout.split())[-_WORDS_MAX:]

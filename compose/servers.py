@@ -27,12 +27,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from compose.binary import Binary
-from compose.cache import alone, cache_folder, say
 from compose.commands import run_to_end
+from compose.progress import say
 from harness.core import limits
+from harness.core.cache import alone, cache_folder
 from harness.core.errors import HarnessError, LockhavocError, RefusedError
 
 TOXIPROXY_VERSION = "2.12.0"
@@ -182,7 +184,8 @@ def ensure_toxiproxy() -> Binary:
         return find_toxiproxy()  # what the user pointed at is wrong: say so, build nothing
     folder = cache_folder("bin")
     try:
-        with alone(folder, "builds toxiproxy-server"):
+        wait = partial(say, "another process builds toxiproxy-server; waiting for it")
+        with alone(folder / "build.lock", wait):
             with contextlib.suppress(RefusedError):
                 return find_toxiproxy()
             with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as work:

@@ -18,13 +18,15 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from compose.backends.spec import Local, LocalPlace, LocalProgram
 from compose.binary import Binary
-from compose.cache import alone, cache_folder, say
+from compose.progress import say
 from compose.servers import ask_binary, find_server
 from harness.core import jars, limits
+from harness.core.cache import alone, cache_folder
 from harness.core.errors import HarnessError, RefusedError
 
 VARIABLE = "LOCKHAVOC_ZOOKEEPER"
@@ -127,7 +129,8 @@ def fetch() -> None:
     wanted = _find()["jars"]
     folder = wanted.path.parent
     try:
-        with alone(folder, "fetches the jars of ZooKeeper"):
+        wait = partial(say, "another process fetches the jars of ZooKeeper; waiting for it")
+        with alone(folder / "build.lock", wait):
             if _is_here():
                 return
             say(f"fetching the jars of ZooKeeper {wanted.version} by Maven (once, half a minute)")

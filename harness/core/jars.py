@@ -16,10 +16,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from harness.core.commands import built
 from harness.core.errors import HarnessError
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-_LINES_SHOWN = 12
 
 
 def names(digests: Path) -> dict[str, str]:
@@ -34,11 +34,12 @@ def fetch(pom: Path, digests: Path | None, into: Path, *, timeout_s: float) -> N
     digests: None for versions that a user chose, whose digests nobody wrote down.
     HarnessError with Maven's last words, or with the names of jars that are not those listed.
     """
-    _run(
-        ["mvn", "-q", "-B", "-f", str(pom), _COPY, f"-DoutputDirectory={into}",
-         "-DincludeScope=runtime", f"-DprojectBuildDirectory={into.parent}"],
-        into.parent, timeout_s,
-    )  # fmt: skip
+    argv = ["mvn", "-q", "-B", "-f", str(pom), _COPY, f"-DoutputDirectory={into}"]
+    argv += ["-DincludeScope=runtime", f"-DprojectBuildDirectory={into.parent}"]
+    try:
+        built(argv, cwd=into.parent, env=os.environ, timeout_s=timeout_s, shown=5)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"cannot fetch the jars of {pom}: {error}") from error
     if digests is None:
         return
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in into.glob("*.jar")}
@@ -48,28 +49,4 @@ def fetch(pom: Path, digests: Path | None, into: Path, *, timeout_s: float) -> N
         raise HarnessError(
             f"what Maven brought for {pom} is not what {digests.name} beside it lists: "
             f"{', '.join(wrong)}"
-        )
-
-
-def _run(argv: list[str], cwd: Path, timeout_s: float) -> None:
-    try:
-        done = subprocess.run(
-            argv,
-            cwd=cwd,
-            env=dict(os.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"cannot fetch the jars of {argv[4]}: {error}") from error
-    if done.returncode != 0:
-        said = "\n".join(f"  {line}" for line in done.stdout.strip().splitlines()[-_LINES_SHOWN:])
-        raise HarnessError(
-            f"exit status {done.returncode} of {' '.join(argv[:5])}:\n{said}\n"
-            "Fix what it says (network, proxy settings of the tool, disk) and try again"
         )

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from harness.core.cache import cache_folder
 from harness.core.errors import HarnessError, RefusedError
 
 SOURCE = Path(__file__).with_name("clockshim.c")
@@ -28,9 +29,7 @@ _TIMEOUT_S = 60.0
 def path() -> Path:
     """Where the shim of this source is, or will be."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
-    base = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(base) if base else Path.home() / ".cache") / "lockhavoc" / "lib"
-    return folder / f"clockshim-{digest}.so"
+    return cache_folder("lib") / f"clockshim-{digest}.so"
 
 
 def compiler() -> str | None:
