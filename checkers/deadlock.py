@@ -19,11 +19,11 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.span import INF, Span, ms
-from checkers.outcome import result, unapplied, with_count
+from checkers.outcome import ruled, unapplied
 from checkers.view import View
 from harness.core.history import History
 from harness.core.protocols import CheckContext
-from harness.core.result import Anomaly, Result, Valid
+from harness.core.result import Anomaly, Result
 
 
 class Hold(msgspec.Struct, gc=False, frozen=True):
@@ -64,11 +64,8 @@ class Deadlock:
             return unapplied(self, "nobody ever asked for a lock while it held another", stats)
         longest = max((cycle.end - cycle.start for cycle in found), default=0)
         stats |= {"cycles": len(found), "longest_ms": longest / 1_000_000}
-        if not found:
-            says = f"{several} times a client asked for a lock while it held another, never in a "
-            return result(self, Valid.TRUE, says + "circle", stats)
-        anomalies = [_anomaly(cycle) for cycle in found]
-        return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
+        says = f"{several} times a client asked for a lock while it held another, never in a circle"
+        return ruled(self, says, stats, [_anomaly(cycle) for cycle in found])
 
 
 def holds_of(key: str | None, spans: list[Span], view: View) -> list[Hold]:

@@ -23,11 +23,11 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.span import Span, at_key, ms
-from checkers.outcome import result, unapplied, with_count
+from checkers.outcome import ruled, unapplied
 from checkers.view import View
 from harness.core.history import History
 from harness.core.protocols import CheckContext
-from harness.core.result import Anomaly, Result, Side, Valid
+from harness.core.result import Anomaly, Result, Side
 
 ON_SERVERS = frozenset({"node-kill", "node-pause"})
 ON_LINKS = frozenset({"sever", "jam", "blackhole"})
@@ -77,13 +77,11 @@ class Errors:
             says = "no operation began and ended while its client was cut off from every server"
             return unapplied(self, says, stats)
         anomalies.sort(key=lambda anomaly: anomaly.ops[-1])
-        if anomalies:
-            return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
         says = (
             f"{judged} operations of clients that were cut off, none with an answer that only "
             "a server can give"
         )
-        return result(self, Valid.TRUE, says, stats)
+        return ruled(self, says, stats, anomalies)
 
 
 def _cuts(worker: int, context: CheckContext) -> Iterator[Cut]:

@@ -22,11 +22,11 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, RELEASE, RENEW
 from checkers.monitors.span import Span, at_key, ms
-from checkers.outcome import result, unapplied, with_count
+from checkers.outcome import ruled, unapplied
 from checkers.view import View
 from harness.core.history import History
 from harness.core.protocols import CheckContext
-from harness.core.result import Anomaly, Result, Side, Valid
+from harness.core.result import Anomaly, Result, Side
 
 
 class Sure(msgspec.Struct, gc=False, frozen=True):
@@ -69,13 +69,11 @@ class Honesty:
             "answers": len(answers),
             "violations": len(anomalies),
         }
-        if anomalies:
-            return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
         says = (
             f"{len(answers)} releases and renewals were answered ok, none against another's "
             "sure hold"
         )
-        return result(self, Valid.TRUE, says, stats)
+        return ruled(self, says, stats, anomalies)
 
 
 def _judge(spans: list[Span]) -> list[Anomaly]:

@@ -31,12 +31,12 @@ import msgspec
 
 from checkers.models.base import ACQUIRE, BUSY, NOT_HELD, RELEASE, RENEW
 from checkers.monitors.span import INF, NS_PER_MS, Span, at_key, ms
-from checkers.outcome import result, unapplied, with_count
+from checkers.outcome import ruled, unapplied
 from checkers.sharing import reads
 from checkers.view import View
 from harness.core.history import History
 from harness.core.protocols import CheckContext
-from harness.core.result import Anomaly, Result, Valid
+from harness.core.result import Anomaly, Result
 
 PATIENCE_NS = 1_000 * NS_PER_MS  # askers get in each other's way for a moment, not for long
 SLACK_NS = 500 * NS_PER_MS  # a server looks after its leases a few times a second
@@ -78,13 +78,11 @@ class Orphans:
             "refused": refused,
             "violations": len(anomalies),
         }
-        if anomalies:
-            anomalies.sort(key=lambda anomaly: anomaly.ops[-1])
-            return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
-        if not left:
+        if not left and not anomalies:
             return unapplied(self, "nothing was left behind that could block anybody", stats)
         says = f"{left} holds or attempts without an end; nobody was refused because of one"
-        return result(self, Valid.TRUE, says, stats)
+        anomalies.sort(key=lambda anomaly: anomaly.ops[-1])
+        return ruled(self, says, stats, anomalies)
 
 
 class Stay(msgspec.Struct, gc=False, frozen=True):

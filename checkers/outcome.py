@@ -1,7 +1,7 @@
-"""Results in the forms that several checkers give: it does not apply; the first of its anomalies.
+"""Results in the forms that several checkers give: it does not apply; what the anomalies rule.
 
     return unapplied(self, "nobody died", stats)
-    return result(self, Valid.FALSE, with_count(anomalies), stats, anomalies)
+    return ruled(self, "nobody was refused because of one", stats, anomalies)
 
 Trap: a result that does not apply is UNKNOWN and says ``applies: False``, so that nobody takes it
 for a doubt; one that should apply and saw nothing must not use it.
@@ -46,7 +46,16 @@ def unapplied(checker: Named, says: str, stats: Mapping[str, Any]) -> Result:
     return result(checker, Valid.UNKNOWN, says, {**stats, "applies": False})
 
 
-def with_count(anomalies: Sequence[Anomaly]) -> str:
+def ruled(
+    checker: Named, says: str, stats: Mapping[str, Any], anomalies: Sequence[Anomaly]
+) -> Result:
+    """FALSE by the first of the anomalies, with their number; TRUE and ``says`` without any."""
+    if anomalies:
+        return result(checker, Valid.FALSE, _with_count(anomalies), stats, anomalies)
+    return result(checker, Valid.TRUE, says, stats)
+
+
+def _with_count(anomalies: Sequence[Anomaly]) -> str:
     """What the first says, and how many there are besides."""
     more = len(anomalies) - 1
     return anomalies[0].says + (f" (and {more} more)" if more else "")

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -177,22 +177,16 @@ def overlaps(
     """
     asleep = _asleep(pauses)
     pairs: list[Overlap] = []
-    believing: list[tuple[int, int, Window]] = []
-    for number, window in enumerate(found):
-        while believing and believing[0][0] <= window.start:
-            heapq.heappop(believing)
+    for window, believing in _sweep(found):
         for _, _, other in believing:
             if other.process == window.process or len(pairs) >= OVERLAPS_MAX:
                 continue
             if clash is not None and not clash(other, window):
                 continue
             length = min(other.end, window.end) - window.start
-            if length > 0:
-                naive = min(other.naive_end, window.naive_end) - window.start
-                active = length - _slept(other, window, length, asleep)
-                pairs.append(Overlap(other, window, window.start, length, naive, active))
-        if window.end > window.start:
-            heapq.heappush(believing, (window.end, number, window))
+            naive = min(other.naive_end, window.naive_end) - window.start
+            active = length - _slept(other, window, length, asleep)
+            pairs.append(Overlap(other, window, window.start, length, naive, active))
     return pairs
 
 
@@ -201,12 +195,7 @@ def crowds(found: list[Window], k: int, *, pauses: Sequence[Pause] = ()) -> list
     ``overlap_ns``: until k are left."""
     asleep = _asleep(pauses)
     pairs: list[Overlap] = []
-    believing: list[tuple[int, int, Window]] = []
-    for number, window in enumerate(found):
-        while believing and believing[0][0] <= window.start:
-            heapq.heappop(believing)
-        if window.end <= window.start:
-            continue
+    for window, believing in _sweep(found):
         others = [other for _, _, other in believing]
         if len(others) >= k and len(pairs) < OVERLAPS_MAX:
             first = min(others, key=lambda other: other.start)
@@ -215,8 +204,19 @@ def crowds(found: list[Window], k: int, *, pauses: Sequence[Pause] = ()) -> list
             naive = sorted(one.naive_end for one in inside)[len(inside) - k - 1] - window.start
             active = length - _slept(first, window, length, asleep)
             pairs.append(Overlap(first, window, window.start, length, naive, active))
-        heapq.heappush(believing, (window.end, number, window))
     return pairs
+
+
+def _sweep(found: list[Window]) -> Iterator[tuple[Window, list[tuple[int, int, Window]]]]:
+    """Each window that lasts, with the heap of those that are open when it begins (look, and do
+    not keep it: it changes with the next window)."""
+    believing: list[tuple[int, int, Window]] = []
+    for number, window in enumerate(found):
+        while believing and believing[0][0] <= window.start:
+            heapq.heappop(believing)
+        if window.end > window.start:
+            yield window, believing
+            heapq.heappush(believing, (window.end, number, window))
 
 
 def _asleep(pauses: Sequence[Pause]) -> dict[int | str, list[Pause]]:
