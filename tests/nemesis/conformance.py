@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 from collections.abc import Iterable
 from typing import Any
 
-from harness.core.errors import HarnessError
-from harness.core.protocols import Commandable, Skewable
+from harness.core.protocols import Commandable
 from harness.core.undo import perform
 from harness.places import Here
 from nemesis.base import BaseFault, LinkFault
@@ -18,9 +16,8 @@ from nemesis.commands import ConfigFault, takes_writes
 from nemesis.memory_pressure import POLICIES, ballast
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.nemesis.worlds import TestWorld
+from tests.nemesis.worlds import TestWorld, straighten
 
-# Parameters besides the defaults that are worth a run of their own.
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in FAULTS),
     ("cut-reply", {"how": "silence"}),
@@ -149,9 +146,6 @@ def put_right(world: TestWorld) -> None:
         assert isinstance(node, Commandable)
         for setting, value in START.items():
             node.command("CONFIG", "SET", setting, value)
-    for machine in [*world.workers, *world.cluster.nodes.values()]:
-        if isinstance(machine, Skewable):
-            with contextlib.suppress(HarnessError):  # started without the shim
-                machine.set_clock(offset_ns=0, rate_ppm=0)
+    straighten([*world.workers, *world.cluster.nodes.values()])
     for link in world.cluster.links:
         link.clear()

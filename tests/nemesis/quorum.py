@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,21 +10,18 @@ import pytest
 from compose.registry import family_for
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from harness.core.protocols import Markable, Skewable
+from harness.core.protocols import Markable
 from harness.registries import BACKENDS
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.nemesis.conformance import make
-from tests.nemesis.worlds import TestWorld, mend
+from tests.nemesis.worlds import TestWorld, mend, straighten
 
 
 def put_right(world: TestWorld) -> None:
     """Whatever a test left: links clean, servers up, a leader that takes writes."""
     mend(world)
-    for node in world.cluster.nodes.values():
-        if isinstance(node, Skewable):
-            with suppress(HarnessError):  # started without the shim
-                node.set_clock(offset_ns=0, rate_ppm=0)
+    straighten(world.cluster.nodes.values())
     assert wait_until(lambda: is_whole(world), timeout_s=20)
 
 

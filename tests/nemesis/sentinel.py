@@ -7,18 +7,16 @@ from contextlib import suppress
 from compose.backends.redis_sentinel import SERVERS, formed
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from harness.core.protocols import Cluster, Commandable, Node, Skewable
+from harness.core.protocols import Cluster, Commandable, Node
 from tests.nemesis.conformance import START
-from tests.nemesis.worlds import TestWorld, mend
+from tests.nemesis.worlds import TestWorld, mend, straighten
 
 
 def put_right(world: TestWorld) -> None:
     """Whatever a test left: links clean, servers up, all of them under one primary."""
     mend(world)
+    straighten(world.cluster.nodes.values())
     for node in world.cluster.nodes.values():
-        if isinstance(node, Skewable):
-            with suppress(HarnessError):  # started without the shim
-                node.set_clock(offset_ns=0, rate_ppm=0)
         if node.name in SERVERS:
             for setting, value in START.items():
                 command(node, "CONFIG", "SET", setting, value)

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from harness.core.errors import HarnessError
-from nemesis.clockshim import build
-from tests.compose.local import cluster_up, need
 from tests.nemesis.conformance import make, on_servers
 from tests.nemesis.postgres import aimed, clients, put_in_order, shows_and_is_undone
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.worlds import TestWorld, live_world, needs_shim
 
 pytestmark = pytest.mark.live
 
@@ -25,15 +23,9 @@ def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TestWorld]:
     backend = str(request.param)
-    need(backend)
     assert on_servers("process", backend) == NAMES
-    folder = tmp_path_factory.mktemp(backend)
-    shim = None if build.why_not() else build.ensure()
-    with (
-        cluster_up(folder, backend, clock_shim=shim) as cluster,
-        worker_processes(folder, 2) as workers,
-    ):
-        yield TestWorld(cluster, workers, backend=backend)
+    with live_world(tmp_path_factory.mktemp(backend), backend) as (world, _):
+        yield world
 
 
 @pytest.fixture
@@ -44,8 +36,7 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_shows_and_is_undone(world: TestWorld, name: str) -> None:
-    if "clock" in name and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     pooler = world.cluster.versions.get("pgbouncer", "")
     old = pooler and tuple(map(int, pooler.split(".")[:2])) < ENDS_ONE_CLIENT
     if name == "backend-kill" and old:

@@ -9,11 +9,10 @@ import pytest
 
 from compose.process_node import ProcessNode
 from harness.core.undo import kill_marked_step, perform, process_state, process_tree
-from nemesis.clockshim import build
 from tests.compose.local import cluster_up, need, undo_elsewhere
 from tests.nemesis.conformance import UNDOABLE, make, on_servers
 from tests.nemesis.postgres import aimed, put_in_order, shows_and_heals
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.worlds import TestWorld, live_world, needs_shim
 
 pytestmark = pytest.mark.live
 
@@ -23,14 +22,8 @@ PLACES = [HERE]
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    need("postgres-ha")
-    folder = tmp_path_factory.mktemp("postgres")
-    shim = None if build.why_not() else build.ensure()
-    with (
-        cluster_up(folder, "postgres-ha", workers=2, clock_shim=shim) as cluster,
-        worker_processes(folder, 2) as workers,
-    ):
-        yield TestWorld(cluster, workers, runtime="process", backend="postgres-ha")
+    with live_world(tmp_path_factory.mktemp("postgres"), "postgres-ha") as (world, _):
+        yield world
 
 
 @pytest.fixture
@@ -41,8 +34,7 @@ def world(shared: TestWorld) -> Iterator[TestWorld]:
 
 @pytest.mark.parametrize("name", on_servers(*HERE))
 def test_it_shows_and_heals(world: TestWorld, name: str) -> None:
-    if "clock" in name and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     shows_and_heals(world, name, {}, aimed(name, world))
 
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
-from tests.compose.local import cluster_up, need, undo_elsewhere
+from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import (
     LASTS,
     assert_all_well,
@@ -20,7 +19,12 @@ from tests.nemesis.conformance import (
     put_right,
     shows_and_is_undone,
 )
-from tests.nemesis.worlds import TestWorld, connected, containers_world, worker_processes
+from tests.nemesis.worlds import (
+    TestWorld,
+    connected,
+    containers_world,
+    live_world,
+)
 
 pytestmark = pytest.mark.live
 
@@ -44,13 +48,8 @@ def shared(
         with containers_world("redlock5", folder, clocks=True) as here:
             yield here
         return
-    need("redlock5")
-    shim = None if build.why_not() else build.ensure()
-    with (
-        cluster_up(folder, "redlock5", workers=2, clock_shim=shim) as cluster,
-        worker_processes(folder, 2) as workers,
-    ):
-        yield TestWorld(cluster, workers, backend="redlock5")
+    with live_world(folder, "redlock5") as (here, _):
+        yield here
 
 
 @pytest.fixture

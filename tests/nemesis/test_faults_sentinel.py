@@ -16,7 +16,6 @@ import pytest
 from compose.backends.redis_sentinel import SERVERS
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.compose.local import undo_elsewhere
@@ -29,7 +28,7 @@ from tests.nemesis.conformance import (
     variants_on_servers,
 )
 from tests.nemesis.sentinel import put_right
-from tests.nemesis.worlds import TestWorld, connected, containers_world
+from tests.nemesis.worlds import TestWorld, connected, containers_world, needs_shim
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
 
@@ -76,8 +75,7 @@ def shows_and_heals(
     reason = fault.can(world)
     if reason:
         pytest.skip(reason)
-    if name in CLOCKS and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     with connected(world):
         fault.inject(world, targets)
         try:
@@ -107,8 +105,7 @@ def test_it_shows_and_heals_between_nodes(
 
 @pytest.mark.parametrize("name", UNDONE)
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
-    if name in CLOCKS and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     fault = make(name)
     targets = aim(name, PRIMARY, world)
     steps = fault.undo(world, targets)

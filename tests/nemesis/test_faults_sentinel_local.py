@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
-from tests.compose.local import cluster_up, need
 from tests.nemesis.conformance import make, on_servers, shows_and_is_undone
 from tests.nemesis.quorum import targets_of
 from tests.nemesis.sentinel import put_right
-from tests.nemesis.worlds import TestWorld, connected, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, live_world, needs_shim
 
 pytestmark = pytest.mark.live
 
@@ -23,14 +21,8 @@ AIMS = {"node": "primary", "link": "worker:1/primary"}
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    need("redis-sentinel")
-    folder = tmp_path_factory.mktemp("sentinel")
-    shim = None if build.why_not() else build.ensure()
-    with (
-        cluster_up(folder, "redis-sentinel", clock_shim=shim) as cluster,
-        worker_processes(folder, 2) as workers,
-    ):
-        yield TestWorld(cluster, workers, backend="redis-sentinel")
+    with live_world(tmp_path_factory.mktemp("sentinel"), "redis-sentinel") as (world, _):
+        yield world
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +33,7 @@ def well(world: TestWorld) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", on_servers(*HERE))
 def test_it_shows_and_is_undone(world: TestWorld, name: str) -> None:
-    if "clock" in name and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     with connected(world):
         targets = targets_of(name, AIMS[FAULTS.load(name).acts_on], world)
         shows_and_is_undone(world, name, {}, targets)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nemesis.clockshim import build
-from tests.compose.local import cluster_up, need
 from tests.nemesis.conformance import (
     assert_all_well,
     make,
@@ -23,7 +20,7 @@ from tests.nemesis.conformance import (
     targets_of,
     variants_on_servers,
 )
-from tests.nemesis.worlds import TestWorld, connected, worker_processes
+from tests.nemesis.worlds import TestWorld, connected, live_world
 
 pytestmark = pytest.mark.live
 
@@ -33,14 +30,8 @@ PLACES = [HERE]
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    need("valkey-single")
-    folder: Path = tmp_path_factory.mktemp("valkey")
-    shim = None if build.why_not() else build.ensure()
-    with (
-        cluster_up(folder, "valkey-single", clock_shim=shim) as cluster,
-        worker_processes(folder, 2) as workers,
-    ):
-        yield TestWorld(cluster, workers, backend="valkey-single")
+    with live_world(tmp_path_factory.mktemp("valkey"), "valkey-single") as (world, _):
+        yield world
 
 
 @pytest.fixture

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from harness.core.protocols import Cluster
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from tests.compose.local import undo_elsewhere
 from tests.nemesis.conformance import VARIANTS, make
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.worlds import TestWorld, needs_shim, worker_processes
 
 pytestmark = pytest.mark.live
 
@@ -47,8 +46,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
 
 @pytest.fixture
 def world(shared: TestWorld, request: pytest.FixtureRequest) -> Iterator[TestWorld]:
-    if "clock" in request.node.callspec.params["name"] and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(request.node.callspec.params["name"])
     yield shared
     for worker in shared.workers:
         worker.resume()

@@ -12,7 +12,6 @@ import pytest
 from compose.waiting import wait_until
 from harness.core.errors import HarnessError
 from harness.core.protocols import SessionKeeping
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
 from nemesis.targets import resolve
 from tests.clients.workers import WorkerUnderTest
@@ -25,7 +24,7 @@ from tests.nemesis.conformance import (
     variants_on_servers,
 )
 from tests.nemesis.quorum import put_right, shows_and_heals, targets_of
-from tests.nemesis.worlds import TestWorld, containers_world
+from tests.nemesis.worlds import TestWorld, containers_world, needs_shim
 from tests.nemesis.zookeeper import check_expiry, kazoo
 
 pytestmark = [pytest.mark.live, pytest.mark.docker]
@@ -69,8 +68,7 @@ def client(world: TestWorld, tmp_path: Path) -> Iterator[WorkerUnderTest]:
     ("name", "params"), [v for v in variants_on_servers(*HERE) if v[0] not in ELSEWHERE]
 )
 def test_it_shows_and_heals(world: TestWorld, name: str, params: dict[str, Any]) -> None:
-    if "clock" in name and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     aim = CLIENTS[FAULTS.load(name).acts_on]
     shows_and_heals(world, name, params, targets_of(name, aim, world))
 
@@ -92,8 +90,7 @@ def test_all_servers_at_once(world: TestWorld, name: str) -> None:
 
 @pytest.mark.parametrize("name", UNDONE)
 def test_undone_by_another_process_it_is_healed(world: TestWorld, name: str) -> None:
-    if "clock" in name and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     fault = make(name)
     acts_on = FAULTS.load(name).acts_on
     targets = targets_of(name, PEERS if acts_on == "link" else CLIENTS[acts_on], world)

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nemesis.clockshim import build
 from nemesis.registry import FAULTS
-from tests.compose.local import cluster_up, need
 from tests.nemesis.conformance import on_servers, shows_and_is_undone
 from tests.nemesis.quorum import put_right, targets_of
-from tests.nemesis.worlds import TestWorld, worker_processes
+from tests.nemesis.worlds import TestWorld, live_world, needs_shim
 from tests.nemesis.zookeeper import check_expiry, kazoo
 
 pytestmark = pytest.mark.live
@@ -25,14 +23,8 @@ AIMS = {"node": "primary", "link": "worker:1/node:zk2"}
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorld]:
-    need("zookeeper3")
-    folder = tmp_path_factory.mktemp("zookeeper3")
-    shim = None if build.why_not() else build.ensure()
-    with (
-        cluster_up(folder, "zookeeper3", clock_shim=shim) as cluster,
-        worker_processes(folder, 2) as workers,
-    ):
-        yield TestWorld(cluster, workers, backend="zookeeper3")
+    with live_world(tmp_path_factory.mktemp("zookeeper3"), "zookeeper3") as (world, _):
+        yield world
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +35,7 @@ def well(world: TestWorld) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", on_servers(*HERE))
 def test_it_shows_and_is_undone(world: TestWorld, name: str) -> None:
-    if "clock" in name and build.why_not():
-        pytest.skip(build.why_not() or "")
+    needs_shim(name)
     shows_and_is_undone(world, name, {}, targets_of(name, AIMS[FAULTS.load(name).acts_on], world))
 
 

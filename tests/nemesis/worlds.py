@@ -6,8 +6,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,8 @@ from clients.sim.network import SimLink
 from compose.process_runtime import ProcessCluster
 from compose.waiting import wait_until
 from harness.core.clock import Clock, MonotonicClock, ms
-from harness.core.protocols import Cluster, View, WorkerHandle, session_name
+from harness.core.errors import HarnessError
+from harness.core.protocols import Cluster, Skewable, View, WorkerHandle, session_name
 from harness.core.undo import catches_signal, kill_marked_step, perform
 from harness.registries import has_peers
 from harness.workers import ProcessPool, ProcessWorker
@@ -102,6 +103,21 @@ def containers_world(
         cluster.down()
 
 
+def needs_shim(name: str) -> None:
+    """Skips a test of a fault on clocks where the clock shim cannot be had, with the reason."""
+    reason = build.why_not()
+    if "clock" in name and reason:
+        pytest.skip(reason)
+
+
+def straighten(machines: Iterable[object]) -> None:
+    """Clocks of workers and servers tell the right time again."""
+    for machine in machines:
+        if isinstance(machine, Skewable):
+            with suppress(HarnessError):  # started without the shim
+                machine.set_clock(offset_ns=0, rate_ppm=0)
+
+
 def mend(world: TestWorld) -> None:
     """Whatever a test left: workers and servers run, links are clean."""
     for worker in world.workers:
@@ -147,15 +163,17 @@ def worker_processes(
 
 
 @contextmanager
-def live_world(folder: Path, *, workers: int = 2) -> Iterator[tuple[TestWorld, ProcessCluster]]:
+def live_world(
+    folder: Path, backend: str = "redis-single", *, workers: int = 2
+) -> Iterator[tuple[TestWorld, ProcessCluster]]:
     """A world on the process runtime."""
-    need()
+    need(backend)
     shim = None if build.why_not() else build.ensure()
     with (
-        cluster_up(folder, workers=workers, clock_shim=shim) as cluster,
+        cluster_up(folder, backend, workers=workers, clock_shim=shim) as cluster,
         worker_processes(folder, workers) as handles,
     ):
-        yield TestWorld(cluster, handles), cluster
+        yield TestWorld(cluster, handles, backend=backend), cluster
 
 
 @contextmanager
