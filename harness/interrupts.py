@@ -7,7 +7,7 @@ Within ``held_back`` signals wait, so that clean-up is not torn apart by an impa
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -32,13 +32,22 @@ def _handle(number: int, _: FrameType | None) -> None:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Turns the signals into ``Interrupted`` while the block runs (main thread only)."""
-    before = {number: signal.signal(number, _handle) for number in SIGNALS}
+    try:
+        with handled(_handle):
+            yield
+    finally:
+        _pending.clear()
+
+
+@contextmanager
+def handled(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Gives the signals to ``handle`` while the block runs (main thread only)."""
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        _pending.clear()
 
 
 @contextmanager

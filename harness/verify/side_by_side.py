@@ -20,14 +20,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 
 import msgspec
 
 from harness.core.errors import EXIT_INTERRUPTED
-from harness.interrupts import SIGNALS
+from harness.interrupts import handled
 from harness.library_options import NOTHING, Chosen
 from harness.verify.cells import blank, run_cell
 from harness.verify.document import Cell
@@ -90,7 +89,8 @@ def run_all(orders: Sequence[Order], *, jobs: int, began: Began, ended: Ended) -
     children: dict[int, subprocess.Popen[bytes]] = {}
     waiting = list(enumerate(orders))[::-1]
     interrupted = False
-    with _signals(events):
+    # ``SimpleQueue.put`` may be called from a handler.
+    with handled(lambda _number, _frame: events.put(None)):
         while waiting or children:
             while waiting and len(children) < jobs:
                 at, order = waiting.pop()
@@ -111,21 +111,6 @@ def run_all(orders: Sequence[Order], *, jobs: int, began: Began, ended: Ended) -
                 waiting.clear()
             ended(at, outcome)
     return interrupted
-
-
-@contextlib.contextmanager
-def _signals(events: queue.SimpleQueue[tuple[int, Outcome] | None]) -> Iterator[None]:
-    """Signals as None in the queue; ``SimpleQueue.put`` may be called from a handler."""
-
-    def handle(_: int, __: FrameType | None) -> None:
-        events.put(None)
-
-    before = {number: signal.signal(number, handle) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _start(
