@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: help setup setup-dev demo test fast lint live engine bench reference clean
+.PHONY: help setup setup-dev demo test fast lint live engine bench compiled reference clean
 
 help:  ## says what the targets do
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,9 @@ engine:  ## Docker Engine and Compose on a Debian/Ubuntu machine that has none (
 
 bench: setup-dev  ## the tables of docs/benchmarks.md
 	@for file in benchmarks/*.py; do echo "## $$file"; $(BIN)/python $$file || exit 1; done
+
+compiled: setup-dev  ## a wheel in dist/ whose general checker is compiled (needs a C compiler)
+	@$(BIN)/python benchmarks/compiled.py dist
 
 reference: setup-dev  ## writes docs/reference from the registries
 	@$(BIN)/python -m harness.reference docs/reference

@@ -2,6 +2,7 @@
 
     python benchmarks/checkers_vs_porcupine.py                  # everything, some minutes
     python benchmarks/checkers_vs_porcupine.py --quick          # small files only, for a smoke test
+    python benchmarks/checkers_vs_porcupine.py --compiled       # our search in C: see compiled.py
 
 Porcupine comes through its Go module (benchmarks/porcupine, built into a temporary directory; needs
 ``go`` and the module cache or a proxy).  Each side runs in its own process with the same limits of
@@ -28,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.append(str(ROOT))  # at the end: --compiled puts its package in front
 
-from benchmarks import lock_histories  # noqa: E402 - after the path to the project is set
-from checkers.engine import check  # noqa: E402
+from benchmarks import compiled, lock_histories  # noqa: E402 - after the path to the project is set
+from checkers.engine import check, wgl  # noqa: E402
 from checkers.interchange import porcupine_corpus  # noqa: E402
 from checkers.interchange.jsonl import read_jsonl  # noqa: E402
 from checkers.models import make  # noqa: E402
@@ -218,6 +219,13 @@ def corpus_table(binary: Path, rounds: int) -> None:
     print(f"\nFiles that take ours more than 3 times Porcupine's time: {over or 'none'}")
 
 
+def again(folder: Path) -> int:
+    """This program once more, with the compiled package of ``folder`` in front."""
+    env = {**os.environ, "PYTHONPATH": str(compiled.unpacked(folder))}
+    argv = [sys.executable, *(arg for arg in sys.argv if arg != "--compiled")]
+    return subprocess.run(argv, env=env, check=False).returncode
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small histories only")
@@ -225,6 +233,7 @@ def main() -> None:
     parser.add_argument("--memory-gb", type=int, default=12, help="address space per check")
     parser.add_argument("--rounds", type=int, default=5, help="turns per corpus file")
     parser.add_argument("--only", choices=("histories", "corpus"), help="one table only")
+    parser.add_argument("--compiled", action="store_true", help="our search compiled to C")
     for hidden in ("--child", "--model", "--file"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     parser.add_argument("--k", type=int, default=1, help=argparse.SUPPRESS)
@@ -232,7 +241,11 @@ def main() -> None:
     if options.child:
         child(options)
         return
+    if options.compiled:
+        with tempfile.TemporaryDirectory() as name:
+            sys.exit(again(Path(name)))
     print(f"Porcupine {corpus.VERDICTS['version']}, Python {sys.version.split()[0]}, ", end="")
+    print("compiled search, " if wgl.__file__.endswith(".so") else "", end="")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
