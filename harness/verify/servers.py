@@ -68,14 +68,19 @@ def server_restart(traits: Traits) -> Setup | None:
 
 
 def server_restart_empty(traits: Traits) -> Setup | None:
-    """Started again without its data: Redis without persistence, one wiped ZooKeeper server."""
-    if traits.store == "zookeeper":
+    """Started again without its data: Redis without persistence, one wiped server of ZooKeeper,
+    one member of etcd that is removed and added anew."""
+    if traits.store in ("zookeeper", "etcd"):
+        replaced = traits.store == "etcd"
         return Setup(
             claims=claims(traits),
-            why="no lock was on that server alone",
-            **lasting(traits, 6000, [40, 80]),
+            why="the two others remember every lock, and the new member gets all of it from them"
+            if replaced
+            else "no lock was on that server alone",
+            # Replacing a member takes a second or two: the lock is to be held all the while.
+            **lasting(traits, 6000, [1500, 2000] if replaced else [40, 80]),
             faults=(fault("node-restart-empty", "minority", [50, 100]),),
-            time_ms=7000,
+            time_ms=9000 if replaced else 7000,
             recovery_ms=10_000,
         )
     if traits.store not in ("single", "redlock", "sentinel") or traits.lease == "connection":
