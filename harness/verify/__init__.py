@@ -4,8 +4,9 @@
     lockhavoc verify redis-py --only holder-pause --backend redis-single --seed 7
 
 traits.py       what is known of a library on a backend before anything runs
-situations.py   the table of situations (those of the client and the network; servers.py: of the
-                servers), each a scenario made from traits, with what is claimed in it
+situations.py   the table of situations (those of the client and the network; users.py: of several
+                users; servers.py: of the servers), each a scenario made from traits, with what is
+                claimed in it
 toml.py         such a scenario as a file
 cells.py        runs one cell of the matrix and judges it against what is claimed
 side_by_side.py several cells at a time, each in its own process (cell_process.py)

@@ -35,6 +35,7 @@ from harness.verify import toml
 from harness.verify.document import Cell, Loss, Seen, Verdict
 from harness.verify.model import BREAKS, HOLDS, PROPERTIES, Setup, Situation
 from harness.verify.traits import Traits
+from harness.workloads.registry import WORKLOADS
 
 FOUND_PER_PROPERTY = 1
 
@@ -67,6 +68,8 @@ def scenario_data(
     for part in ("backend", "client"):
         if not data[part]["options"]:
             del data[part]["options"]
+    if not WORKLOADS.load(setup.workload.get("kind", "mutex")).writes:
+        del data["resource"]  # nothing is written that a token could guard
     if choice != NOTHING:
         chosen = apply(parse(data, source=f"situation {situation.name!r}"), choice).client
         data["client"] = chosen.model_dump(

@@ -18,6 +18,7 @@ from harness.verify.situations import (
     renewing,
 )
 from harness.verify.traits import Traits
+from harness.verify.users import USER_LIVENESS, USER_SAFETY
 
 # Store -> which nodes have to go so that it matters.
 DECIDING: Mapping[str, str] = {
@@ -304,6 +305,10 @@ SERVER_LIVENESS = (
 )  # fmt: skip
 
 SITUATIONS: Mapping[str, Situation] = {
-    one.name: one for one in (*CLIENT_SAFETY, *SERVER_SAFETY, *CLIENT_LIVENESS, *SERVER_LIVENESS)
-}
+    one.name: one
+    for one in (
+        *CLIENT_SAFETY, *USER_SAFETY, *SERVER_SAFETY,
+        *CLIENT_LIVENESS, *USER_LIVENESS, *SERVER_LIVENESS,
+    )
+}  # fmt: skip
 """The whole table, safety first."""
