@@ -12,7 +12,7 @@ from harness.workloads.base import Kind
 
 
 class Update(Kind):
-    """A read at the end of the work, then the write that depends on it."""
+    """A read when the work begins, and at its end the write that depends on it."""
 
     kind = "update"
     says = "sections that read the resource before they write to it"
