@@ -4,9 +4,9 @@
 
 Safety: lease (was the lock granted rightly), exclusion (who believed to hold), belief (how long in
 a lock that was gone), honesty (was ok answered to somebody else's release), fencing and effects
-(was data harmed).  Apart from safety: liveness, recovery (of a dead holder's lock), orphans
-(entries left behind), deadlock, errors (told apart), fairness.  About the run itself: vacuity,
-stats, exceptions.
+(was data harmed).  Apart from safety: liveness, availability (while faults last), recovery (of a
+dead holder's lock), orphans (entries left behind), deadlock, errors (told apart), fairness.  About
+the run itself: vacuity, stats, exceptions.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from harness.core.registry import Registry
 CHECKERS = Registry(
     "checker",
     {
+        "availability": "checkers.availability:Availability",
         "belief": "checkers.belief:Belief",
         "deadlock": "checkers.deadlock:Deadlock",
         "effects": "checkers.effects:Effects",

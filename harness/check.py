@@ -57,6 +57,7 @@ def context_of(
         resource_mode="" if mode == "none" or not kind.writes else mode,
         crashes=kind.crashes,
         recovery_ms_max=scenario.run.recovery_ms,
+        grant_ms_max=scenario.run.grant_ms,
         belief_lag_ms_max=scenario.run.belief_ms,
         planned_faults=len(plan.faults),
         faults=list(faults),

@@ -30,6 +30,7 @@ def cross_problems(data: Mapping[str, Any]) -> list[str]:
         *_claim(_table(data, "claim")),
         *_workload(_table(data, "workload")),
         *_client(data),
+        *_run(data),
         *_faults(data),
         *_aims(data),
     ]
@@ -115,6 +116,16 @@ def _misfits(kind: object, params: object, workers: object, keys: object) -> Ite
     if isinstance(workers, int) and isinstance(keys, int) and not made.problems(params):
         for problem in made.misfits(made.settle(params), workers=workers, keys=keys):
             yield f"workload.params.{problem}"
+
+
+def _run(data: Mapping[str, Any]) -> Iterator[str]:
+    grant_ms = _table(data, "run").get("grant_ms")
+    ttl_ms = _table(data, "workload").get("ttl_ms", 1000)
+    if isinstance(grant_ms, int) and isinstance(ttl_ms, int) and grant_ms <= ttl_ms:
+        yield (
+            f"run.grant_ms: {grant_ms} is not above workload.ttl_ms = {ttl_ms}; a lock whose grant "
+            "got no answer may rightly stay until its lease is over"
+        )
 
 
 def _client(data: Mapping[str, Any]) -> Iterator[str]:

@@ -163,6 +163,12 @@ class Run(Part):
 
     time_ms: int = Field(10_000, ge=1, le=limits.RUN_TIME_MS_MAX, description="main phase")
     recovery_ms: int = Field(5_000, ge=1, description="bound for the next grant after healing")
+    grant_ms: int | None = Field(
+        None,
+        ge=1,
+        description="bound for a grant at any time, also during faults that leave a majority of "
+        "the servers; default: only measured",
+    )
     belief_ms: int | None = Field(
         None, ge=0, description="bound for believing in a lock that is gone; default: only measured"
     )
@@ -189,8 +195,9 @@ class Scenario(Part):
         """SHA-256 (first 16 hex digits) over the canonical JSON of all values, seed left out."""
         data = self.model_dump(mode="json", by_alias=True)
         data["run"].pop("seed", None)
-        if data["run"]["belief_ms"] is None:
-            del data["run"]["belief_ms"]
+        for name in ("belief_ms", "grant_ms"):
+            if data["run"][name] is None:
+                del data["run"][name]
         if not data["workload"]["params"]:
             del data["workload"]["params"]
         # Parts that most files lack, which must not make all files others than they were.

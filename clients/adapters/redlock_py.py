@@ -7,7 +7,8 @@ Facts, read in 1.0.8's ``redlock/__init__.py``:
 
 - ``lock`` raises MultipleRedlockException when a majority granted *and* some server failed: the
   lock is held, nobody has it in hand, and it stays until its lease ends.  So with one server of
-  five down no acquire succeeds.  That exception is not in ERRORS, hence *unknown*.
+  five down no acquire succeeds.  That exception is not in ERRORS, hence *unknown*.  1.0.6 took
+  an error for a refusal, and its lock works then (``museum/redlock-py-1.0.8-node-down.toml``).
 - ``unlock`` swallows every error and returns None; the servers' answers are taken from the
   connections instead (redlock_common.py), since a release that failed must not count as one.
 - The validity of a grant is counted with the wall clock (``time.time``).
@@ -46,8 +47,11 @@ class RedlockPy:
         )
         self.delay_s = (self.options["retry_delay_ms"] or 0) / 1000
         self.redlock = redlock.Redlock(
-            self.voters, retry_count=self.options["retry_count"], retry_delay=self.delay_s
+            [{"host": node["host"], "port": node["port"]} for node in nodes],
+            retry_count=self.options["retry_count"],
+            retry_delay=self.delay_s,
         )
+        self.redlock.servers = self.voters  # versions before 1.0.8 take no connections
 
     def acquire(self, key: str, ttl_ms: int | None, timeout_ms: int) -> Grant:
         if ttl_ms is None:

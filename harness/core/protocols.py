@@ -321,6 +321,7 @@ class CheckContext(msgspec.Struct, kw_only=True):
     servers: tuple[str, ...] = ()  # all that clients talk to, by name; empty: not known
     resource_mode: str = ""  # unfenced | fenced | cas | "" (none)
     recovery_ms_max: int | None = None  # bound for liveness after the last fault healed
+    grant_ms_max: int | None = None  # bound for a grant while a majority of servers is there
     belief_lag_ms_max: int | None = None  # bound for believing, awake, in a lock that is gone
     planned_faults: int = 0
     faults: list[FaultWindow] = []

@@ -11,6 +11,7 @@ units ``x`` and ``x + 1``.
     alone(run, ttl, ...)           -> refusals with nobody who can have had the lock
     dishonest(run)                 -> answers "ok" that cannot be
     from_nowhere(run, servers)     -> answers of clients that reached no server
+    longest_vain(run, servers, pause) -> how long a free lock was asked for and not granted
 
 The costs are what they are (moments times operations, all choices of waits): small runs only.
 """
@@ -359,3 +360,54 @@ def _cut(run: SmallRun, server: str, act: Act) -> bool:
         if (on_server or on_link) and within:
             return True
     return False
+
+
+# Availability
+
+
+def longest_vain(run: SmallRun, servers: tuple[str, ...], pause: int) -> dict[str, int]:
+    """Per key the longest time in which it was free and asked for by clients that reached a
+    majority, pauses up to ``pause`` between two attempts included, and nobody was granted it."""
+    found = {}
+    for key in {act.key for act in run.acts}:
+        acquires = [act for act in run.acts if act.f == "acquire" and act.key == key]
+        grants = [act for act in acquires if act.kind == "ok"]
+        longest = length = gap = 0
+        for x in range(end_of(run)):
+            if any(act.ret == x for act in grants):
+                length = gap = 0
+            held = any(believes(run, act, x) for act in grants)
+            if held or _away(run, servers, x) is None:
+                length = gap = 0
+            elif any(waits(run, act, x) and _reaches(run, servers, act, x) for act in acquires):
+                length, gap = (length + gap if length else 0) + 1, 0
+            else:
+                gap += 1
+                if gap > pause:
+                    length = 0
+            longest = max(longest, length)
+        found[key] = longest
+    return found
+
+
+def _away(run: SmallRun, servers: tuple[str, ...], x: int) -> set[str] | None:
+    """Servers that are away at moment ``x``; None if it may be a majority, or nobody knows."""
+    away = set()
+    for kind, target, start, end in run.faults:
+        if start <= x and (end is None or x < end):
+            if kind == "partition":
+                return None
+            if target in servers:
+                away.add(target)
+    return away if 2 * (len(servers) - len(away)) > len(servers) else None
+
+
+def _reaches(run: SmallRun, servers: tuple[str, ...], act: Act, x: int) -> bool:
+    away = _away(run, servers, x) or set()
+    for _, target, start, end in run.faults:
+        worker, _, server = target.partition("-")
+        if worker == f"w{act.process % WORKERS}" and start <= x and (end is None or x < end):
+            if not server:
+                return False
+            away.add(server)
+    return 2 * (len(servers) - len(away)) > len(servers)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from checkers.availability import Availability
 from checkers.belief import losses
 from checkers.deadlock import Deadlock, cycles, holds_of, waits_of
 from checkers.errors import Errors
@@ -113,6 +114,30 @@ def test_refusals(run: SmallRun, kind: str, slack: int, patience: int) -> None:
     event(f"refused alone: {len(expected)}")
     assert result.stats["violations"] == len(expected)
     assert (result.valid is Valid.FALSE) == bool(expected)
+
+
+@many
+@given(
+    run=runs(keys=2, answers="ok fail fail info", fault_kinds="worker-kill worker-pause"),
+    pool=st.data(),
+    bound=st.integers(1, 30),
+)
+def test_times_in_vain(run: SmallRun, pool: st.DataObject, bound: int) -> None:
+    servers = ("a", "b", "c")
+    for _ in range(pool.draw(st.integers(0, 4))):
+        kind = pool.draw(st.sampled_from(["node-kill", "node-kill", "sever", "partition"]))
+        server = pool.draw(st.sampled_from(servers))
+        target = (
+            f"w{pool.draw(st.integers(0, WORKERS - 1))}-{server}" if kind == "sever" else server
+        )
+        start = pool.draw(st.integers(0, 20))
+        run.faults.append((kind, target, start, start + pool.draw(st.integers(1, 25))))
+    known = context(run, TTL, servers=servers, grant_ms_max=bound)
+    result = Availability().check(run.history(), known)
+    longest = max(brute.longest_vain(run, servers, bound // 10).values(), default=0)
+    event(f"longest: {longest}, late: {longest > bound}")
+    assert (result.stats["longest_vain_ms"] or 0) == longest
+    assert (result.valid is Valid.FALSE) == (longest > bound)
 
 
 @many

@@ -69,6 +69,7 @@ perod = 5
             {"claim": {"verdict": "violation", "why": "w", "by": ["exclusoin"]}},
             "claim.by[0]: unknown checker 'exclusoin'; did you mean 'exclusion'?",
         ),
+        ({"run": {"grant_ms": 1000}}, "run.grant_ms: 1000 is not above workload.ttl_ms = 1000"),
         ({"workload": {"ttl_ms": 100, "renew_every_ms": 100}}, "workload.renew_every_ms: 100"),
         ({"workload": {"workers": 2, "keys": 3}}, "workload.keys: 3 locks for 2 workers"),
         ({"workload": {"workers": True}}, "workload.workers: "),
