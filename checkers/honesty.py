@@ -11,7 +11,10 @@ answered ok: who has lost a lock never gets it back under the same hold.  A leas
 here, since a server that restarts or is emptied ends it early.
 
 Traps.  A refusal is never dishonest here: a server that forgot the lock refuses rightly, and
-``lease`` judges the forgetting.  Permits and read locks are shared, so nobody is alone there.
+``lease`` judges the forgetting.  An "ok" is: of two owners who are both answered so, one was told
+wrong.  Where a client renews a lease without a look at the lock's key, or takes a key that is gone
+for one that it removed, that comes with every lost key; a history cannot say which of the two was
+wrong, so each may be named.  Permits and read locks are shared, so nobody is alone there.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ class Sure(msgspec.Struct, gc=False, frozen=True):
     start: int
     end: int
     acquire: Span
-    witness: int  # the event that confirms its end
+    witness: Span  # the answer that confirms it up to its end
 
 
 class Honesty:
@@ -117,21 +120,23 @@ def sure_holds(spans: list[Span]) -> list[Sure]:
             continue
         last = max(confirming, key=lambda span: span.call)
         if last.call > acquire.ret:
-            found.append(Sure(hold, acquire.ret, last.call, acquire, last.event))
+            found.append(Sure(hold, acquire.ret, last.call, acquire, last))
     return found
 
 
 def _without_lock(span: Span, owner: Sure) -> Anomaly:
-    other = owner.acquire.who
+    other, witness = owner.acquire.who, owner.witness
     return Anomaly(
         kind="answered-ok-without-lock",
         side=Side.SERVICE,
-        ops=list(dict.fromkeys([owner.acquire.event, span.invoke, span.event, owner.witness])),
+        ops=list(dict.fromkeys([owner.acquire.event, span.invoke, span.event, witness.event])),
         says=at_key(span.key)
         + f"the {span.f} of {span.who} ({ms(span.call)} to {ms(span.ret)}) was answered ok, while "
-        f"the lock was {other}'s, granted at {ms(owner.start)}",
+        f"the lock was {other}'s, granted at {ms(owner.start)} and confirmed by the {witness.f} "
+        f"at {ms(owner.end)}, which was answered ok, too",
         key=span.key,
-        legal_if=f"it had been refused, or {other} had lost the lock before {ms(span.ret)}",
+        legal_if=f"one of the two had been refused: it, or the {witness.f} of {witness.who} at "
+        f"{ms(owner.end)}",
     )
 
 

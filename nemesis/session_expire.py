@@ -56,7 +56,7 @@ class SessionExpire(WorkerFault):
         for worker in self._workers(world, targets):
             # Between two locks it owns none, hence the second look.
             deadline_ns = world.clock.now() + ms(EVIDENCE_TIMEOUT_MS)
-            while not (found := _end_end_sessions(world, worker)):
+            while not (found := _end_sessions(world, worker)):
                 if world.clock.now() >= deadline_ns:
                     raise HarnessError(
                         f"{self.kind}: no server knows a session of {worker.name} that has a lock "
@@ -92,7 +92,7 @@ def _primary(world: World) -> Node:
     return pick(world.cluster.nodes.values(), [world.cluster.primary()], "node")[0]
 
 
-def _end_end_sessions(world: World, worker: WorkerHandle) -> list[str]:
+def _end_sessions(world: World, worker: WorkerHandle) -> list[str]:
     """Ends the sessions of a worker; returns their ids."""
     server = _primary(world)
     if not isinstance(server, Sessional):

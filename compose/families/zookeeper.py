@@ -28,6 +28,7 @@ from typing import Any
 
 from compose.families.base import Family
 from compose.families.zookeeper_wire import ClosedError, Connection, Session, words
+from compose.waiting import wait_until
 from harness.core import limits
 from harness.core.clock import NS_PER_MS, MonotonicClock
 from harness.core.errors import HarnessError
@@ -158,9 +159,29 @@ class ZookeeperFamily(Family):
         return found
 
     def end_session(self, host: str, port: int, identity: str) -> None:
-        """Takes the session up with its own id and password, and closes it."""
-        with self._session(host, port, int(identity, 16)):
-            pass  # closed at once
+        """Takes the session up with its own id and password, and closes it.
+
+        Its client comes back at once and takes it up in turn, which cuts this connection off:
+        before the end was asked for, or only before it was answered.  So the server's list decides
+        whether that was the end, and if not, it is tried again.
+        """
+        trouble = ""
+
+        def ended() -> bool:
+            nonlocal trouble
+            try:
+                with self._session(host, port, int(identity, 16)):
+                    pass  # closed at once
+            except HarnessError as error:
+                trouble = f"{trouble or error}"
+                return not self.has_session(host, port, identity)
+            return True
+
+        if not wait_until(ended, timeout_s=limits.HEAL_TIMEOUT_MS / 1000):
+            raise HarnessError(
+                f"session {identity} is still known after {limits.HEAL_TIMEOUT_MS} ms of "
+                f"attempts to end it: {trouble}"
+            )
 
     def _session(self, host: str, port: int, identity: int = 0) -> AbstractContextManager[Session]:
         # Making and ending a session are writes of the quorum: slow on a busy machine, not lost.

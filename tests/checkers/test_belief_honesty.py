@@ -145,6 +145,56 @@ def test_a_hold_that_a_restart_ended_accuses_nobody() -> None:
     assert honesty(run).valid is Valid.TRUE
 
 
+def test_two_owners_after_a_flush_contradict_each_other() -> None:
+    """The keys were deleted at 10: 1 is granted, too, and both renew leases that still are there.
+
+    1's lock is real, and yet who reads the history alone cannot know; both are named, and with
+    each the other's answer that speaks against it.
+    """
+    run = Run()
+    run.op(0, "acquire", 0, 2, hold="a")
+    run.op(1, "acquire", 1, 12, hold="b")
+    run.op(0, "renew", 20, 21, hold="a")
+    run.op(1, "renew", 30, 31, hold="b")
+    run.op(0, "renew", 40, 41, hold="a")
+    run.op(1, "release", 50, 51, hold="b")
+    run.op(0, "release", 60, 61, kind="fail", error="not-held", hold="a")
+    found = honesty(run)
+    assert [(anomaly.says.partition(" (")[0], anomaly.legal_if) for anomaly in found.anomalies] == [
+        (
+            f"key 'k0': the renew of process {who}",
+            f"one of the two had been refused: it, or {other}",
+        )
+        for who, other in [
+            (1, "the renew of process 0 at 40 ms"),
+            (0, "the release of process 1 at 50 ms"),
+            (0, "the release of process 1 at 50 ms"),
+        ]
+    ]
+
+
+def test_a_release_whose_key_was_gone_is_answered_ok() -> None:
+    """Deleted at 10; 0's release found no node and was called done, while 1 had the lock."""
+    run = Run()
+    run.op(0, "acquire", 0, 2, hold="a")
+    run.op(1, "acquire", 1, 12, hold="b")
+    run.op(0, "release", 20, 21, hold="a")
+    run.op(1, "release", 50, 51, hold="b")
+    (anomaly,) = honesty(run).anomalies
+    assert anomaly.kind == "answered-ok-without-lock"
+    assert "the release of process 0 (20 ms to 21 ms)" in anomaly.says
+
+
+def test_who_is_refused_after_a_flush_is_told_the_truth() -> None:
+    """The same where the owner is compared: the one refusal is the history's only answer to 0."""
+    run = Run()
+    run.op(0, "acquire", 0, 2, hold="a")
+    run.op(1, "acquire", 1, 12, hold="b")
+    run.op(0, "renew", 20, 21, kind="fail", error="not-held", hold="a")
+    run.op(1, "release", 50, 51, hold="b")
+    assert honesty(run).valid is Valid.TRUE
+
+
 def test_refusals_alone_show_nothing() -> None:
     run = Run().op(0, "release", 5, 6, kind="fail", error="not-held", hold="a")
     assert honesty(run).valid is Valid.UNKNOWN

@@ -135,6 +135,51 @@ def test_a_session_that_the_server_does_not_know_has_no_identity_and_is_not_clos
         FAMILY.end_session("127.0.0.1", port, "0x1234")
 
 
+class Contested:
+    """A server that cuts off whoever asks for the end of a session, as it does when the client
+    takes it up meanwhile; the session is over after ``survives`` of that, or never."""
+
+    def __init__(self, survives: int) -> None:
+        self.survives = survives
+        self.asked = 0
+
+    def serve(self, connection: socket.socket) -> None:
+        if connection.recv(4, socket.MSG_PEEK) == b"dump":
+            connection.recv(4)
+            there = self.asked <= self.survives
+            connection.sendall(f"SessionTracker dump:\n\t{SESSION:#x}\n".encode() * there)
+            return
+        connection.settimeout(5)
+        server()(connection)
+        asked = read_record(connection)
+        assert struct.unpack_from(">i", asked, 4) == (-11,)
+        self.asked += 1
+
+
+@pytest.mark.parametrize("survives", [0, 2])
+def test_an_end_of_a_session_without_an_answer_is_looked_up_and_tried_again(survives: int) -> None:
+    server = Contested(survives)
+    with peer(server.serve) as port:
+        FAMILY.end_session("127.0.0.1", port, f"{SESSION:#x}")
+    assert server.asked == survives + 1
+
+
+def test_a_session_that_does_not_end_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.core.limits.HEAL_TIMEOUT_MS", 100)
+    why = "0x10000dcc9870000 is still known after 100 ms .*end of a session: connection closed"
+    with (
+        peer(Contested(1_000_000).serve) as port,
+        pytest.raises(HarnessError, match=why),
+    ):
+        FAMILY.end_session("127.0.0.1", port, f"{SESSION:#x}")
+
+
+def test_the_end_of_a_session_of_its_own_may_stay_without_an_answer() -> None:
+    """What it was made for is done: here, the mark is there."""
+    with peer(server((0, b""))) as port:
+        assert FAMILY.has_mark("127.0.0.1", port, "mark")
+
+
 def test_a_server_that_closes_instead_of_making_a_session_is_named() -> None:
     with (
         peer(lambda connection: None) as port,

@@ -39,5 +39,6 @@ def check_expiry(world: TestWorld, client: WorkerUnderTest) -> None:
     assert client.ask("release", key="expire", hold="1").error == "not-held"
     again = client.ask("acquire", key="expire", hold="2", timeout_ms=0)
     assert again.value["token"] > got.value["token"], "it has another session"
+    assert client.ask("release", key="expire", hold="2").type == "ok"
     fault.heal(world, ["w0"])
     assert fault.healed(world, ["w0"]).bit
