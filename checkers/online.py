@@ -13,8 +13,18 @@ the holds around it are settled, and takes a token that the grants around it lef
 deadline into the first gap with room).
 
 Where that is not enough the key is put ``aside`` with the reason, and the caller judges it by the
-batch monitors.  Traps: lines must be in time order; equal times are concurrent, so nothing is
-settled before a later event; forgetting (HOLDS_REMEMBERED_MAX) is never silent.
+batch monitors.
+
+What must be kept for an exact verdict: every operation under way (its completion may still come),
+the last hold of each key, and of holds with an unknown end *that* they are, since whoever asks for
+one of them again may confirm it.  The last are as many as clients leave behind, so they are
+bounded: the oldest goes when there are HOLDS_UNSURE_MAX, and one whose release was answered "not
+held" goes after HOLDS_OVER_MAX others like it, since hardly anybody asks again.  Should one come
+back all the same, its name is unknown and its key is put aside: forgetting costs a second reading,
+not exactness.  Of a hold's renews three times matter, however many there are (``earliest``).
+
+Traps: lines must be in time order; equal times are concurrent, so nothing is settled before a later
+event; a dead process' open operation is one that is under way for ever.
 """
 
 from __future__ import annotations
@@ -29,6 +39,7 @@ from checkers.online_judge import ACQUIRE, RELEASE, RENEW
 from checkers.online_keys import MARKS_MAX, Line, Resource
 from checkers.online_locks import Locks, token_of
 from checkers.online_says import LEASE
+from checkers.online_wait import PROCESSES_MAX
 from harness.core.errors import UserError
 from harness.core.history import NEMESIS
 
@@ -91,14 +102,15 @@ class Online(Locks):
                     ok[f](invoke, event)
                 continue
             on[kind][f](invoke, event)
-            if kind == "info" and not self.workers:
+            if kind == "info" and not self.workers and len(self.processes) <= PROCESSES_MAX:
                 self.workers = self.processes_until(event, batch)
-        if not self.workers:
+                self.processes.clear()
+        if not self.workers and len(self.processes) <= PROCESSES_MAX:
             self.processes.update(map(PROCESS, batch))
         self.now, self.last_index = now, last
         self.events += len(batch)
         self.since = min(map(TIME, pending.values()), default=now)
-        self.waits.count(COUNTED_AT_ONCE)
+        self.waits.count(COUNTED_AT_ONCE, self.workers)
 
     def processes_until(self, last: Line, batch: list[Line]) -> int:
         """How many processes there were before the first was replaced by another."""
@@ -189,7 +201,7 @@ class Online(Locks):
         """Everything is known now: settles what is left and gives the verdicts."""
         for invoke in list(self.pending.values()):
             self.abandon(invoke)
-        self.waits.count()
+        self.waits.count(1, self.workers)
         for lock in self.locks.values():
             self.unfold(lock)
             if lock.fresh is not None:

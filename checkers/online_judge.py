@@ -9,7 +9,7 @@ happens a million times; ``unfold`` catches up when somebody comes close.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 from checkers.models.base import LOCK_F, integer
@@ -18,10 +18,11 @@ from checkers.monitors.span import INF
 from checkers.online_keys import Grant, Hold, Line, Lock
 from checkers.online_says import FENCED, LEASE, MUTEX, Says
 from checkers.online_wait import Waits
-from harness.core.limits import HOLDS_REMEMBERED_MAX, QUEUE_MAX
+from harness.core.limits import HOLDS_OVER_MAX, HOLDS_UNSURE_MAX, QUEUE_MAX
 
 ACQUIRE, RELEASE, RENEW = "acquire", "release", "renew"
 _ACQUIRES = frozenset(name for name, word in LOCK_F.items() if word == ACQUIRE)
+_OWNERS_MAX = 1 << 10  # processes whose owner is kept before it is looked who needs it
 
 
 class Judge:
@@ -34,10 +35,12 @@ class Judge:
         self.pending: dict[int | str, Line] = {}
         self.locks: dict[str | None, Lock] = {}
         self.holds: dict[Any, Hold | Lock] = {}  # granted and not ended; a Lock: see its ``fresh``
-        self.unknown: OrderedDict[Any, Line] = OrderedDict()  # acquires of unknown outcome
+        self.unknown: OrderedDict[Any, None] = OrderedDict()  # acquires of unknown outcome
         self.ended: OrderedDict[Any, Hold] = OrderedDict()  # unknown release, lapsed, refused
+        self.over: deque[Any] = deque()  # those of them whose release was told "not held"
         self.owners: dict[int | str, int | str] = {}  # only of operations without a hold id
-        self.forgot = False
+        self.owners_max = _OWNERS_MAX
+        self.forgot = False  # one that may still believe
         self.aside: dict[str | None, str] = {}
         self.now = 0
         self.since = 0  # nothing that is pending, or will be, was asked before
@@ -55,12 +58,26 @@ class Judge:
         if name is not None:
             return name
         owner = later.owner if value.owner is None else value.owner
-        if owner is not None and self.owners.setdefault(invoke.process, owner) != owner:
-            self.put_aside(invoke.key, "a process acts for several owners")
+        if owner is not None:
+            if len(self.owners) > self.owners_max:
+                self.drop_owners()
+            if self.owners.setdefault(invoke.process, owner) != owner:
+                self.put_aside(invoke.key, "a process acts for several owners")
         identity = (invoke.key, invoke.process if owner is None else owner)
         if identity in self.unknown:
             self.put_aside(invoke.key, "an owner went on after an unknown outcome")
         return identity
+
+    def drop_owners(self) -> None:
+        """A process that asks for nothing and holds nothing may as well go on for somebody else."""
+        busy = set(self.pending)
+        for lock in self.locks.values():
+            if lock.fresh is not None:
+                busy.add(lock.fresh[0].process)
+            busy.update(hold.process for hold in (*lock.queue, *lock.believers))
+        busy.update(hold.process for hold in self.ended.values())
+        self.owners = {who: owner for who, owner in self.owners.items() if who in busy}
+        self.owners_max = max(_OWNERS_MAX, 2 * len(self.owners))
 
     def hold_of(self, lock: Lock, invoke: Line, event: Line) -> Hold:
         """The hold that an acquire was granted."""
@@ -109,8 +126,9 @@ class Judge:
                     self.put_aside(lock.key, "an operation that never ends holds up the judging")
                 if not hold.asked:
                     self.holds.pop(hold.name, None)
-                    self.remember(self.ended, hold.name, hold)
-                hold.taker = queue[1]
+                    self.keep(hold)
+                if self.ended.get(hold.name) is hold:
+                    hold.taker = queue[1]
             queue.popleft()
             self.judge(lock, hold)
 
@@ -125,12 +143,26 @@ class Judge:
             for invoke in self.pending.values()
         )
 
-    def remember(self, where: OrderedDict[Any, Any], name: Any, what: Any) -> None:
-        """Keeps what a later event may ask for; the oldest is forgotten, and that is noted."""
-        where[name] = what
-        if len(where) > HOLDS_REMEMBERED_MAX:
-            where.popitem(last=False)
-            self.forgot = True
+    def keep(self, hold: Hold) -> None:
+        """Keeps a hold that ended somehow, since it may be confirmed later; not the oldest."""
+        self.ended[hold.name] = hold
+        if len(self.ended) > HOLDS_UNSURE_MAX:
+            self.forget(next(iter(self.ended)))
+
+    def forget(self, name: Any) -> None:
+        """Lets a hold go: if it is confirmed all the same, the batch monitors judge its key."""
+        self.unknown.pop(name, None)
+        hold = self.ended.pop(name, None)
+        if hold is not None:
+            hold.taker = None  # else the first of a row of holds that lapsed would keep them all
+            if hold.belief_end > self.now:
+                self.forgot = True  # a signal of loss may still be for it
+
+    def told_over(self, name: Any) -> None:
+        """The service said that this hold is over: hardly anybody asks for it once more."""
+        self.over.append(name)
+        if len(self.over) > HOLDS_OVER_MAX:
+            self.forget(self.over.popleft())
 
     def judge(self, lock: Lock, hold: Hold) -> None:
         """The hold against what came before it on its key."""
@@ -168,6 +200,9 @@ class Judge:
                 self.compare_beliefs(lock, hold, end)
             if not hold.sure:
                 lock.believers.append(hold)
+                if len(lock.believers) > QUEUE_MAX:
+                    lock.believers.clear()
+                    self.put_aside(lock.key, f"more than {QUEUE_MAX} believe that they hold")
             elif end > lock.believed:
                 lock.believed, lock.believer = end, hold
         if b > lock.reach:
@@ -251,12 +286,10 @@ def earliest(hold: Hold, free: int) -> tuple[int, int]:
     ends at ``free``; every point as early as it can be (see ``monitors.lease``)."""
     point = hold.call if hold.call > free else free
     late = point - hold.a if point > hold.a else 0
-    if hold.renews is not None:
-        for call, ret in hold.renews:
-            if call > point:
-                point = call
-            elif point > ret:
-                late = late or point - ret
+    if point > hold.renewed:  # later than the first renew, and perhaps than others
+        late = late or point - hold.renewed
+    if hold.refreshed > point:
+        point = hold.refreshed
     if hold.released:
         return late, hold.b if hold.b > point else point
     over = point + hold.lasts

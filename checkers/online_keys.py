@@ -69,7 +69,10 @@ Grant = tuple[Line, Line]  # invoke and completion of an acquire
 class Hold(msgspec.Struct, gc=False):
     """A granted hold.  call, a: of its acquire; b: call of its release (INF: none).  sure: nothing
     can change it any more.  refused: when it was told "not held" (-1: never).  refreshed: call of
-    the last grant or renew; deadline: until when its client trusts its lease."""
+    the last grant or renew; deadline: until when its client trusts its lease.
+
+    Of its renews count the answer of the first (``renewed``, INF: none) and call and answer of the
+    last (``refreshed``, ``touched``): they come one after the other, see ``earliest``."""
 
     name: Any
     process: int | str
@@ -89,7 +92,8 @@ class Hold(msgspec.Struct, gc=False):
     sure: bool = False
     refused: int = -1
     closer: int = -1
-    renews: list[tuple[int, int]] | None = None
+    renewed: int = INF
+    touched: int = -1
     taker: Any = None
 
     @property

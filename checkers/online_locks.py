@@ -14,6 +14,7 @@ from checkers.monitors.span import INF
 from checkers.online_judge import RELEASE, RENEW, Judge
 from checkers.online_keys import Hold, Line, Lock, Moment
 from checkers.online_says import FENCED, LEASE, MUTEX
+from harness.core.limits import HOLDS_UNSURE_MAX, QUEUE_MAX
 
 
 class Locks(Judge):
@@ -75,7 +76,7 @@ class Locks(Judge):
             alone = (
                 queue[0] is hold
                 and (len(queue) == 1 or queue[1].a > call)  # who waited was granted meanwhile
-                and (hold.renews is None or hold.renews[-1][1] < call)
+                and hold.touched < call
                 and token is not None
             )
         if (
@@ -109,7 +110,7 @@ class Locks(Judge):
         """The hold surely lasted to the call of this release, and no longer than its answer."""
         call = invoke.time
         lock = hold.lock
-        if call <= hold.a or hold.renews is not None:
+        if call <= hold.a or call <= hold.touched:
             self.in_turn(hold, invoke)
         if call <= lock.last_a:
             self.apart(lock, hold, invoke)
@@ -128,7 +129,7 @@ class Locks(Judge):
 
     def in_turn(self, hold: Hold, invoke: Line) -> None:
         """Operations of a hold come one after the other, else the batch form is asked."""
-        last = hold.a if hold.renews is None else hold.renews[-1][1]
+        last = hold.a if hold.touched < 0 else hold.touched
         if invoke.time < last or (invoke.time == last and invoke.process != hold.process):
             self.put_aside(invoke.key, "a hold had two operations at once")
 
@@ -155,12 +156,12 @@ class Locks(Judge):
         """An ok release or renew of a hold that is not known as held."""
         key, releases = invoke.key, LOCK_F[invoke.f] == RELEASE
         self.stranger(name, invoke)
-        asked, hold = self.unknown.get(name), self.ended.get(name)
-        if asked is not None:
+        hold = self.ended.get(name)
+        if name in self.unknown:
             if not releases or isinstance(name, tuple):
                 self.put_aside(key, "a grant of unknown outcome was renewed, or has no hold id")
                 return
-            self.unknown.pop(name)
+            del self.unknown[name]
             self.moment(name, invoke, event)
         elif hold is None:
             return
@@ -196,6 +197,9 @@ class Locks(Judge):
         lock.moments.append(
             Moment(name, invoke.process, invoke.time, event.time, invoke.index, event.index)
         )
+        if len(lock.moments) > QUEUE_MAX:
+            lock.moments.clear()
+            self.put_aside(lock.key, f"more than {QUEUE_MAX} unknown grants and no known one")
         lock.clear = INF
 
     def renewed(self, invoke: Line, event: Line) -> None:
@@ -206,10 +210,8 @@ class Locks(Judge):
             self.ended_strangely(name, invoke, event)
             return
         self.in_turn(hold, invoke)
-        if hold.renews is None:
-            hold.renews = []
-        hold.renews.append((invoke.time, event.time))
-        hold.refreshed = invoke.time
+        hold.renewed = min(hold.renewed, event.time)
+        hold.touched, hold.refreshed = event.time, invoke.time
         value = invoke.value
         if event.time < hold.deadline < INF:
             hold.deadline = invoke.time + hold.trusted
@@ -226,6 +228,11 @@ class Locks(Judge):
         hold = self.held(name)
         if hold is None:
             self.stranger(name, invoke)
+            ended = self.ended.get(name)
+            if renews and ended is not None:
+                ended.believed = min(ended.believed, event.time)
+            if not renews and event.error == NOT_HELD:
+                self.told_over(name)
             return
         self.in_turn(hold, invoke)
         hold.believed = min(hold.believed, event.time if renews else invoke.time)
@@ -234,7 +241,9 @@ class Locks(Judge):
         if self.under_way(hold):
             self.put_aside(invoke.key, "a hold had two operations at once")
         del self.holds[name]
-        self.remember(self.ended, name, hold)
+        self.keep(hold)
+        if not renews:
+            self.told_over(name)
         hold.refused, hold.closer, hold.sure = event.time, event.index, True
         self.says.lost(hold, event.index, event.time, MUTEX, FENCED)
         self.settle(hold.lock)
@@ -245,7 +254,9 @@ class Locks(Judge):
 
     def maybe_granted(self, invoke: Line, event: Line) -> None:
         """An acquire of unknown outcome."""
-        self.remember(self.unknown, self.hold_id(invoke, event), invoke)
+        self.unknown[self.hold_id(invoke, event)] = None
+        if len(self.unknown) > HOLDS_UNSURE_MAX:
+            self.forget(next(iter(self.unknown)))
 
     def maybe_released(self, invoke: Line, event: Line) -> None:
         """A release of unknown outcome: the hold may have ended, from its call on."""
@@ -263,7 +274,7 @@ class Locks(Judge):
                 self.put_aside(invoke.key, "a release of unknown outcome names another token")
             hold.asked, hold.b, hold.closer = True, invoke.time, invoke.index
             hold.believed = min(hold.believed, invoke.time)
-            self.remember(self.ended, name, hold)
+            self.keep(hold)
             self.settle(hold.lock)
 
     def told_lost(self, event: Line) -> None:
@@ -275,6 +286,8 @@ class Locks(Judge):
         hold = self.held(name) or self.ended.get(name)
         if hold is not None:
             hold.believed = min(hold.believed, event.time)
+        elif self.forgot:
+            self.put_aside(event.key, "a signal of loss, perhaps for a hold that was forgotten")
 
 
 def token_of(invoke: Line, event: Line) -> int | None:

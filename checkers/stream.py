@@ -1,4 +1,4 @@
-"""All lock monitors in one pass over a file of any length, in memory that does not grow with it.
+"""All lock monitors in one pass over a file of any length, in memory that its length does not set.
 
     verdicts = check_stream("history.jsonl")          # {"mutex": Verdict, "fenced": ..., ...}
     verdicts["lease"].valid, verdicts["lease"].says
@@ -7,7 +7,10 @@ This reads the lines (``Lines``) and feeds them to the online monitors (``checke
 fenced mutex, lease, belief, fenced resource, and figures of fairness.  Where the online form cannot
 decide (an operation of a hold that it had to forget, equal times of one process, a grant of unknown
 outcome that was renewed ...) the *key* is put aside, and if the source is a file, it is read once
-more for those keys only and the batch monitors decide.
+more for those keys only and the batch monitors decide: this needs memory for all of such a key.
+
+Memory is a constant per key, per process that asks for something at the moment, and for up to
+HOLDS_UNSURE_MAX holds of unknown end (see ``checkers.online``).
 
 Traps.  Lines must be in time order, as the harness writes them; a malformed line is a UserError
 with its number, and nothing is judged.  A torn last line is dropped; ``torn`` in the stats says so.
