@@ -53,7 +53,7 @@ PSYCOPG_FENCED = _psycopg(
 PSYCOPG_XACT = _psycopg(
     "psycopg-xact",
     "psycopg_xact.py",
-    fencing=_SEQUENCE,
+    fencing="nextval of a sequence, on a second connection in autocommit",
     says="pg_advisory_xact_lock: the lock of a transaction, with a token",
 )
 

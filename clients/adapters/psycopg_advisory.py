@@ -10,7 +10,8 @@ In a pool (workload ``pool``) connections come from psycopg_pool.ConnectionPool:
 or one for as long as the lock is held (psycopg_pooled.py).
 
 With ``--adapter-arg fenced=yes`` each grant draws a token from a sequence, in the same session,
-after the lock was got: a later holder draws later, so tokens grow.
+after the lock was got and in a transaction of its own: a later holder draws later, so tokens grow,
+and one that was given is on disk (``psycopg_common.draw_token``).
 
 Traps.  The holder is *told nothing*: if the server ends the session (a restart, a fail-over,
 ``pg_terminate_backend``, ``idle_session_timeout``), the lock is gone, and the client learns of it
@@ -96,7 +97,7 @@ def _ask(connection: Any, sql: str, *values: Any) -> Any:
 
 def _token(connection: Any, unlock: str, number: int) -> int:
     try:
-        return int(_ask(connection, f"SELECT nextval('{common.FENCE}')"))
+        return common.draw_token(connection)
     except errors.ReadOnlySqlTransaction as error:
         # No token, no grant; if the unlock fails too, nobody knows.
         if _ask(connection, unlock, number) is not True:

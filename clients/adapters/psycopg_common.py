@@ -144,6 +144,10 @@ def number_of(key: str) -> int:
 
 
 FENCE = "lockhavoc_fence"
+DRAW = (
+    f"SELECT nextval('{FENCE}'), pg_logical_emit_message(true, '{FENCE}', ''), "
+    "set_config('synchronous_commit', 'on', true)"
+)
 MAKE_FENCE = f"CREATE SEQUENCE IF NOT EXISTS {FENCE}"
 
 
@@ -155,6 +159,17 @@ def make_fence(connection: Any) -> None:
         pass  # somebody else made it between the look and the making
     except errors.ReadOnlySqlTransaction as error:
         raise Refused(f"cannot make the sequence of tokens: {error}") from error
+
+
+def draw_token(connection: Any) -> int:
+    """The next token, which no crash of the server can undo; ReadOnlySqlTransaction possible.
+
+    The connection must be in autocommit and outside of a transaction.  A sequence is logged 32
+    values ahead, by whoever draws the first of them, and on disk for sure only when *he* commits:
+    until then those who draw the others get values that a crash gives away once more.  So each
+    draw logs something of its own, which makes its commit wait for all that was logged before it.
+    """
+    return int(connection.execute(DRAW).fetchone()[0])
 
 
 IN_TRANSACTION = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
