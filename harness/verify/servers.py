@@ -93,7 +93,7 @@ def server_restart_empty(traits: Traits) -> Setup | None:
     if traits.store == "sentinel":
         options["down_after_ms"] = "10000"
     return Setup(
-        claims=claims(traits, breaks="grant belief", may="write tokens"),
+        claims=claims(traits, breaks="grant belief", may="write tokens answer"),
         why="a store that keeps nothing on disk forgets the lock and grants it again",
         **lasting(traits, lease_ms, hold, acquire_timeout_ms=lease_ms + 5000),
         faults=(fault("node-restart-empty", DECIDING[traits.store], [50, 100]),),
@@ -112,7 +112,7 @@ def flushed(traits: Traits) -> Setup | None:
     target = "majority" if traits.store == "redlock" else "primary"
     lease_ms = 6000
     return Setup(
-        claims=claims(traits, breaks="grant belief", may="write tokens"),
+        claims=claims(traits, breaks="grant belief", may="write tokens answer"),
         why="the lock is gone with all other keys, and the next who asks is granted it",
         **lasting(traits, lease_ms, [1500, 2000]),
         faults=(fault("flush", target, [50, 100]),),
