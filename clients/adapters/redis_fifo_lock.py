@@ -7,6 +7,13 @@ Facts, read in 0.3.2's ``lock.py``:
 
 - A wait that ends takes its ticket back, and *swallows* any trouble in doing so: then the ticket
   may be granted later, to nobody, for one lease.  That is recorded as unknown.
+- The end of a lease rings at nobody: who waits asks the server again only every ``poll_ms``, by
+  default 30 s, which its README calls latency only.  So a ticket whose client went away keeps the
+  lock for up to 30 s, however short the lease (seen with a lease of 1 s: the next one got in after
+  30.2 s; with ``poll_ms`` 250 after 1.3 s), and each further one as long again.  A server that
+  restarts leaves one behind for every client that waited, and callers who give up before are
+  granted nothing at all: what its README says of recovery within a lease does not hold then
+  (server-restart in docs/survey.md).
 - Not to be granted in time says that others stood before, not that anybody held it: no "busy".
 - LeaseLost on release is the server's word.
 - Renewal stops after ``max_hold_ms`` (half an hour).
