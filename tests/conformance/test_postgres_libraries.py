@@ -127,8 +127,10 @@ def test_a_session_that_the_server_ended_is_unknown_and_its_lock_is_free(
     assert isinstance(primary, Sessional)
     with opened(name, cluster, tmp_path, 0) as one, opened(name, cluster, tmp_path, 1) as two:
         assert acquire(one, key, "1") == "ok"
-        (session,) = primary.sessions(link)
-        primary.end_session(link, session)
+        sessions = primary.sessions(link)
+        assert len(sessions) == (2 if name == "psycopg-xact" else 1), "one is for its tokens"
+        for session in sessions:
+            primary.end_session(link, session)
         assert acquire(two, key, "2", timeout_ms=10_000) == "ok"
         reply = one.ask("release", key=key, hold="1")
         assert reply.type == "info", reply
