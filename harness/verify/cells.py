@@ -217,15 +217,17 @@ def _verdict(cell: Cell, report: RunReport, vacuity: Result | None) -> tuple[Ver
     doubtful = [one for one in promised if cell.seen[one.name] == "unknown"]
     if doubtful:
         return "unknown", "cannot tell: " + "; ".join(one.says for one in doubtful)
-    if not any(cell.seen[one.name] == "held" for one in promised):
-        return "unknown", "nothing that is promised was put to the test"
     expected = [one for one in PROPERTIES if cell.claims.get(one.name) == BREAKS]
+    # Where nothing at all is promised, what was expected to break is what there was to see.
+    if not any(cell.seen[one.name] in ("held", "broken") for one in promised or expected):
+        return "unknown", "nothing that is promised was put to the test"
     if expected and all(cell.seen[one.name] == "held" for one in expected):
         names = "; ".join(one.says for one in expected)
         return "better", f"not promised, and held in this run: {names}"
     seen = [one.says for one in expected if cell.seen[one.name] == "broken"]
     if seen:
-        return "as-claimed", "promises kept; not promised, and seen to break: " + "; ".join(seen)
+        kept = "promises kept" if promised else "nothing is promised here"
+        return "as-claimed", f"{kept}; not promised, and seen to break: " + "; ".join(seen)
     return "as-claimed", f"{len(promised)} promises, none broken"
 
 

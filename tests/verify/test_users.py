@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from clients.registry import LIBRARIES
+from harness.core.result import Valid
 from harness.registries import BACKENDS
-from harness.verify.cells import scenario_data
+from harness.verify.cells import blank, judge, scenario_data
 from harness.verify.model import BREAKS
 from harness.verify.servers import SITUATIONS
 from harness.verify.traits import SHARING, traits_of
-from tests.verify.test_matrix import invoke
+from tests.verify.test_matrix import invoke, report
 
 READERS = {"readers", "reader-pause", "reader-killed"}
 PERMITS = {"permits", "permit-pause", "permit-killed"}
@@ -82,6 +83,19 @@ def test_one_owner_for_all_users_is_no_promise() -> None:
     assert stance("psycopg", "postgres1", "shared-client") == BREAKS
     assert stance("redis-py", "redis-single", "shared-object") == "holds"
     assert stance("pals", "postgres1", "shared-client") == "holds"
+
+
+def test_where_nothing_is_promised_what_breaks_is_as_claimed_and_silence_is_nothing() -> None:
+    def verdict(**valid: Valid) -> str:
+        cell = blank(SITUATIONS["pooled"], traits_of("psycopg-fenced", "postgres1", "process"))
+        assert "holds" not in cell.claims.values()
+        judge(cell, report(**valid))
+        return cell.verdict
+
+    assert verdict(lease=Valid.FALSE, exclusion=Valid.FALSE) == "as-claimed"
+    assert verdict() == "better"
+    assert verdict(lease=Valid.UNKNOWN, exclusion=Valid.UNKNOWN) == "unknown"
+    assert verdict(lease=Valid.FALSE, vacuity=Valid.UNKNOWN) == "unknown"
 
 
 def test_a_member_of_etcd_is_wiped_and_a_majority_remembers() -> None:
