@@ -214,23 +214,25 @@ class Crowds:
         most = max(_open(starts, ends, time) for time in (span.call, *begun))
         return most - 1 >= self.k  # it is one of them
 
-    def room(self, span: Span, until: int) -> tuple[int, int]:
-        """The longest stretch of ``span`` in which fewer than k others can have held."""
+    def room(self, span: Span, until: int) -> list[tuple[int, int]]:
+        """The stretches of ``span`` in which fewer than k others can have held."""
         starts, ends = self._holds
         mine = int(span.seen is None)  # a grant is one of the holds itself
         times = starts[bisect_right(starts, span.call) : bisect_right(starts, until)]
-        times += [end + 1 for end in ends[bisect_left(ends, span.call) : bisect_right(ends, until)]]
-        best, since = (0, 0), None
+        times += ends[bisect_left(ends, span.call) : bisect_right(ends, until)]
+        found, since = [], None
         for time in sorted([span.call, *(time for time in times if time < until)]):
-            free = _open(starts, ends, time) - mine < self.k
+            free = bisect_right(starts, time) - bisect_right(ends, time) - mine < self.k
             if free and since is None:
                 since = time
             if not free and since is not None:
-                best, since = max(best, (since, time), key=_length), None
-        return best if since is None else max(best, (since, until), key=_length)
+                found.append((since, time))
+                since = None
+        return found if since is None else [*found, (since, until)]
 
 
 def _open(starts: list[int], ends: list[int], time: int) -> int:
+    """How many were there, those too that just ended."""
     return bisect_right(starts, time) - bisect_left(ends, time)
 
 
@@ -249,12 +251,11 @@ def _leaks(key: str | None, asked: list[Span], crowds: Crowds, view: View) -> It
             continue
         if not (busy or span.ok or span.done < 0):
             continue
-        until = min(span.ret, end_ns)
+        until = min(view.waited_to(span), end_ns)
         if until - span.call < PATIENCE_NS:
             continue
-        stretch = crowds.room(span, until)
-        wanted = PATIENCE_NS if busy else patience
-        if _length(stretch) >= wanted and not _faulty(*stretch, view):
+        stretch = max(_quiet(crowds.room(span, until), view), key=_length, default=(0, 0))
+        if _length(stretch) >= (PATIENCE_NS if busy else patience):
             yield _leaked(key, span, stretch, crowds.k)
 
 
@@ -277,11 +278,19 @@ def _faults_over(time_ns: int, view: View) -> int:
     return max((INF if f.end_ns is None else f.end_ns for f in begun), default=0)
 
 
-def _faulty(start_ns: int, end_ns: int, view: View) -> bool:
-    return any(
-        fault.start_ns <= end_ns and (fault.end_ns is None or fault.end_ns >= start_ns)
-        for fault in view.context.faults
-    )
+def _quiet(stretches: list[tuple[int, int]], view: View) -> Iterator[tuple[int, int]]:
+    """What faults leave of stretches of time."""
+    faults = sorted(view.context.faults, key=lambda fault: fault.start_ns)
+    for start_ns, end_ns in stretches:
+        since_ns = start_ns
+        for fault in faults:
+            if fault.start_ns >= end_ns:
+                break
+            if fault.start_ns > since_ns:
+                yield since_ns, fault.start_ns
+            since_ns = max(since_ns, INF if fault.end_ns is None else fault.end_ns)
+        if since_ns < end_ns:
+            yield since_ns, end_ns
 
 
 def _anomaly(key: str | None, span: Span, stays: list[Stay]) -> Anomaly:

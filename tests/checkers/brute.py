@@ -9,6 +9,7 @@ units ``x`` and ``x + 1``.
     losses(run, ttl=8)             -> (hold, gone, lag, awake) of beliefs in locks that were gone
     takeovers(run, ttl, bound)     -> what became of the locks of holders that were hit
     alone(run, ttl, ...)           -> refusals with nobody who can have had the lock
+    leaks(run, k, ttl, ...)        -> the same of k permits, and those who waited beside a free one
     dishonest(run)                 -> answers "ok" that cannot be
     from_nowhere(run, servers)     -> answers of clients that reached no server
     longest_vain(run, servers, pause) -> how long a free lock was asked for and not granted
@@ -273,6 +274,7 @@ def stays(run: SmallRun, lasts: int | None, slack: int, ttl: bool) -> Iterator[t
         for other in [act, *later(run, act)]:
             if other.f != "release":
                 known = end_of(run) if other.ret is None else other.ret
+                known = max([known, *deaths(run, other.process)])
                 more = own if not ttl or other.ttl is None else max(own, other.ttl)
                 over = max(over, known + more + slack)
         for _ in run.faults:  # each may bring another within reach
@@ -292,6 +294,7 @@ def alone(
         if act.f != "acquire" or act.error != "busy" or act.ret is None:
             continue
         others = [(o, end) for o, end in places if o.hold != act.hold and o.key == act.key]
+        others = [(o, end) for o, end in others if not o.mode == act.mode == "read"]
         there = [(o.call, end) for o, end in others]
         if not any(a <= x <= b for x in range(act.call, act.ret + 1) for a, b in there):
             found.add(act.hold)
@@ -303,6 +306,43 @@ def alone(
             empty = not any(a <= act.ret and b > since for a, b in held)
             if quiet and empty:
                 found.add(act.hold)
+    return found
+
+
+def leaks(
+    run: SmallRun,
+    k: int,
+    lasts: int | None,
+    *,
+    slack: int,
+    patience: int,
+    bound: int | None,
+    ttl: bool = True,
+) -> set[str]:
+    """Holds that got no permit, or got it late, although one of the k was left."""
+    found = set()
+    places = list(stays(run, lasts, slack, ttl))
+    for act in run.acts:
+        busy = act.error == "busy" and act.ret is not None
+        if act.f != "acquire" or not (busy or act.kind == "ok" or act.ret is None):
+            continue
+        others = [(o, end) for o, end in places if o.hold != act.hold and o.key == act.key]
+        until = end_of(run) if act.ret is None else act.ret
+        if busy and not any(
+            sum(o.call <= x <= end for o, end in others) >= k for x in range(act.call, until + 1)
+        ):
+            found.add(act.hold)
+        if not busy and bound is None:
+            continue
+        longest = length = 0
+        for x in range(act.call, until):
+            held = sum(o.call <= x < end for o, end in others if o.kind != "fail")
+            quiet = not any(a <= x and (b is None or x < b) for _, _, a, b in run.faults)
+            gone = not busy and not waits(run, act, x)
+            length = length + 1 if held < k and quiet and not gone else 0
+            longest = max(longest, length)
+        if longest >= (patience if busy else max(patience, bound or 0)):
+            found.add(act.hold)
     return found
 
 

@@ -43,6 +43,7 @@ class Act(msgspec.Struct):
     kind: str = "ok"
     error: str | None = None
     ttl: int | None = None
+    mode: str | None = None  # read | write
 
 
 class SmallRun(msgspec.Struct):
@@ -60,6 +61,8 @@ class SmallRun(msgspec.Struct):
             value: dict[str, Any] = {"hold": act.hold}
             if act.ttl is not None:
                 value["ttl_ns"] = act.ttl * self.unit_ns
+            if act.mode is not None:
+                value["mode"] = act.mode
             base = {"process": act.process, "f": act.f, "key": act.key, "value": value}
             events.append((act.call, number, 0, {**base, "type": "invoke"}))
             if act.ret is not None:

@@ -141,6 +141,61 @@ def test_times_in_vain(run: SmallRun, pool: st.DataObject, bound: int) -> None:
 
 
 @many
+@given(
+    run=runs(fault_kinds="node-kill worker-pause worker-kill", answers="ok fail fail fail info"),
+    kind=st.sampled_from(["ttl", "session", "none"]),
+    slack=st.integers(0, 4),
+    patience=st.integers(1, 8),
+    pool=st.data(),
+)
+def test_refusals_of_readers_and_writers(
+    run: SmallRun, kind: str, slack: int, patience: int, pool: st.DataObject
+) -> None:
+    for act in run.acts:
+        if act.f == "acquire":
+            act.mode = pool.draw(st.sampled_from(["read", "read", "write"]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("checkers.orphans.SLACK_NS", slack * MS)
+        patch.setattr("checkers.orphans.PATIENCE_NS", patience * MS)
+        known = context(run, TTL, lease_kind=kind, recovery_ms_max=5)
+        result = Orphans().check(run.history(), known)
+    lasts = {"ttl": TTL, "session": 5, "none": None}[kind]
+    expected = brute.alone(run, lasts, slack=slack, patience=patience, ttl=kind == "ttl")
+    event(f"refused alone: {len(expected)}")
+    assert result.stats["violations"] == len(expected)
+    assert (result.valid is Valid.FALSE) == bool(expected)
+
+
+@many
+@given(
+    run=runs(
+        fault_kinds="node-kill worker-pause worker-kill", answers="ok ok fail fail info info-open"
+    ),
+    kind=st.sampled_from(["ttl", "session", "none"]),
+    slack=st.integers(0, 4),
+    patience=st.integers(1, 6),
+    bound=st.one_of(st.none(), st.integers(1, 8)),
+    k=st.integers(2, 3),
+)
+def test_leaked_permits(
+    run: SmallRun, kind: str, slack: int, patience: int, bound: int | None, k: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("checkers.orphans.SLACK_NS", slack * MS)
+        patch.setattr("checkers.orphans.PATIENCE_NS", patience * MS)
+        known = context(run, TTL, lease_kind=kind, recovery_ms_max=bound, k=k)
+        result = Orphans().check(run.history(), known)
+    lasts = {"ttl": TTL, "session": bound, "none": None}[kind]
+    expected = brute.leaks(
+        run, k, lasts, slack=slack, patience=patience, bound=bound, ttl=kind == "ttl"
+    )
+    event(f"leaked: {len(expected)}")
+    found = {anomaly.ops[0] for anomaly in result.anomalies}
+    assert len(found) == result.stats["violations"] == len(expected), (expected, result.says)
+    assert (result.valid is Valid.FALSE) == bool(expected)
+
+
+@many
 @given(run=runs(ops=(6, 12), answers="ok ok ok ok ok ok fail info"))
 def test_dishonest_answers(run: SmallRun) -> None:
     history = run.history()

@@ -105,6 +105,30 @@ def test_nothing_left_shows_nothing() -> None:
     assert check(run).valid is Valid.UNKNOWN
 
 
+def waits_for_a_permit(until: float) -> Run:
+    """k = 2: both are out to 5000; 2 asks at 100, and nobody answers; ``until``: the last event."""
+    run = Run().op(0, "acquire", 0, 1, hold="a").op(1, "acquire", 0, 1, hold="b")
+    run.op(2, "acquire", 100, None, hold="c")
+    run.op(0, "release", 4999, 5000, hold="a").op(1, "release", 4999, 5000, hold="b")
+    return run.op(3, "acquire", until, until + 1, kind="fail", error="no connection", hold="d")
+
+
+def test_who_died_while_it_waited_for_a_permit_shows_no_leak() -> None:
+    fields = {"k": 2, "recovery_ms_max": 3000}
+    run = waits_for_a_permit(9000)
+    assert check(run, **fields).anomalies[0].kind == "permit-leaked"
+    killed = fault("worker-kill", "w2", 300, 400)
+    assert check(run, faults=[killed], **fields).stats["violations"] == 0
+
+
+def test_a_fault_takes_its_time_from_a_wait_for_a_permit_and_no_more() -> None:
+    fields = {"k": 2, "recovery_ms_max": 3000}
+    early, late = (fault("jam", "w0-redis", at, at + 100) for at in (5500, 7500))
+    run = waits_for_a_permit(9000)
+    assert check(run, faults=[early], **fields).stats["violations"] == 1
+    assert check(run, faults=[late], **fields).stats["violations"] == 0
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> Run:
     run = Run()
