@@ -6,9 +6,10 @@
 
 The same as in psycopg_advisory.py for asyncio.  asyncpg's own ``timeout`` would cancel at the
 client and leave the server to decide, so the wait is bounded at the server (LockNotAvailable,
-55P03, which is an observation).  A connection that broke raises ConnectionDoesNotExistError or
-InterfaceError, and nobody knows what became of the statement.  A listener tells at once when the
-connection ends (``add_termination_listener``): that is the loss signal.
+55P03: somebody held it, but see the traps there).  A connection that broke raises
+ConnectionDoesNotExistError or InterfaceError, and nobody knows what became of the statement.  A
+listener tells at once when the connection ends (``add_termination_listener``): that is the loss
+signal.
 """
 
 from __future__ import annotations
@@ -80,11 +81,21 @@ class AsyncpgAdvisory:
             await self.connection.execute(
                 "SELECT set_config('lock_timeout', $1, false)", f"{timeout_ms}ms"
             )
-            await self.connection.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", key)
+            await self._wait(key)
         count = len(self._held)
         owner = f"{os.getpid()}/{self.connection.get_server_pid()}/{key}/{count}"
         self._held[owner] = 1
         return Grant(owner=owner, handle=key)
+
+    async def _wait(self, key: str) -> None:
+        try:
+            await self.connection.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", key)
+        except (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError):
+            # It may have been granted in the same moment: see the traps of psycopg_advisory.
+            await self.connection.fetchval(
+                "SELECT pg_advisory_unlock(hashtextextended($1, 0))", key
+            )
+            raise
 
     async def release(self, grant: Grant) -> None:
         unlocked = await self.connection.fetchval(

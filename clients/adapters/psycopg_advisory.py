@@ -19,6 +19,11 @@ with its next statement, which may be the unlock.  No ttl: ``ttl_ms`` is not use
 hangs holds for ever.  Advisory locks are re-entrant in a session: two clients that share one (by a
 pooler) both get the lock.  A sequence's value may be lost with a fail-over to a standby that is
 behind; then tokens are given again.
+
+And one that few know: a wait that ``lock_timeout`` or a cancellation ends may have been granted in
+that moment.  The server then reports the error and the *session keeps the lock* (LockErrorCleanup
+in PostgreSQL's proc.c remembers it, and only locks of transactions end with the statement), so
+that everybody waits for a lock that nobody believes in.  Hence an unlock after each such error.
 """
 
 from __future__ import annotations
@@ -66,7 +71,7 @@ class PsycopgAdvisory(Pooled):
         return self._acquire(key, timeout_ms, "_shared")
 
     def _acquire(self, key: str, timeout_ms: int, kind: str) -> Grant:
-        number = common.number_of(key)
+        number, unlock = common.number_of(key), f"SELECT pg_advisory_unlock{kind}(%s)"
         with self.lent() as lent:
             connection, session = lent.connection, lent.connection.info.backend_pid
             if timeout_ms <= 0:
@@ -76,8 +81,7 @@ class PsycopgAdvisory(Pooled):
                 if timeout_ms != self._timeouts_ms.get(session):
                     _ask(connection, SET_TIMEOUT, f"{timeout_ms}ms")
                     self._timeouts_ms[session] = timeout_ms
-                _ask(connection, f"SELECT pg_advisory_lock{kind}(%s)", number)
-            unlock = f"SELECT pg_advisory_unlock{kind}(%s)"
+                _wait(connection, f"SELECT pg_advisory_lock{kind}(%s)", unlock, number)
             token = _token(connection, unlock, number) if self.fenced else None
             return Grant(f"{os.getpid()}/{session}", token, (unlock, number, lent.kept()))
 
@@ -93,6 +97,15 @@ class PsycopgAdvisory(Pooled):
 
 def _ask(connection: Any, sql: str, *values: Any) -> Any:
     return connection.execute(sql, values).fetchone()[0]
+
+
+def _wait(connection: Any, lock: str, unlock: str, number: int) -> None:
+    """Waits at the server.  Whoever is refused gives back what was granted in the same moment."""
+    try:
+        _ask(connection, lock, number)
+    except (errors.LockNotAvailable, errors.QueryCanceled):
+        _ask(connection, unlock, number)  # false, as a rule: see the traps
+        raise
 
 
 def _token(connection: Any, unlock: str, number: int) -> int:

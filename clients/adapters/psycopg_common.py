@@ -5,7 +5,8 @@ Facts, tried with psycopg 3.3 and PostgreSQL 17:
 - psycopg has no lock of its own; what everybody writes by hand is one connection in autocommit, on
   which ``pg_advisory_lock`` is called.  The lock belongs to that connection's *session*.
 - ``lock_timeout`` bounds the wait at the server and ends it with LockNotAvailable (55P03), which is
-  an observation: somebody held the lock all the while.  Without it a wait has no end.
+  an observation: somebody held the lock all the while.  Without it a wait has no end.  But it may
+  be granted in that moment, and the session has it in spite of the error (psycopg_advisory).
 - A deadlock (40P01), a cancelled or read-only statement and a refused connection granted nothing.
 - A connection that breaks tells nothing.  The lock may have been granted in a session that still
   lives at the server, until that finds its client gone: unknown.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clients.environments import ensure
 from clients.registry import LIBRARIES
+from compose.waiting import wait_until
 from harness.core.protocols import Cluster, Sessional
 from tests.clients.workers import WorkerUnderTest, worker
 from tests.compose.local import cluster_up, need
@@ -94,7 +98,6 @@ def test_a_lock_goes_with_the_session_that_the_server_ended(
     """Whatever the library says then, it may not say that it released the lock."""
     key, server = f"ended-{name}", next(iter(cluster.nodes.values()))
     link = next(link for link in cluster.links if link.src == "w0")
-    assert isinstance(server, Sessional)
     with opened(name, cluster, tmp_path, 0) as one, opened(name, cluster, tmp_path, 1) as two:
         assert acquire(one, key, "1") == "ok"
         for session in server.sessions(link):
@@ -117,3 +120,32 @@ def test_a_row_whose_holder_died_is_taken_over(cluster: Cluster, tmp_path: Path)
             assert acquire(one, key, "1", ttl_ms=1000) == "ok"
             assert acquire(two, key, "2", ttl_ms=1000, timeout_ms=1500) == "busy", "it beats"
         assert acquire(two, key, "3", ttl_ms=1000, timeout_ms=10_000) == "ok"
+
+
+@pytest.mark.parametrize("name", ["asyncpg", "psycopg"])
+def test_a_wait_that_is_granted_as_it_times_out_leaves_no_lock(
+    name: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """PostgreSQL reports the time-out and the session has the lock all the same.
+
+    To have both in one moment, the waiting server process is stopped while they happen.
+    """
+    server: Any = next(iter(cluster.nodes.values()))
+    waiting = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    granted = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = "
+    with opened(name, cluster, tmp_path, 0) as one, opened(name, cluster, tmp_path, 1) as two:
+        assert acquire(one, "k", "1") == "ok"
+        began = time.monotonic()
+        two.send("acquire", key="k", hold="2", timeout_ms=1500, ttl_ms=TTL_MS)
+        assert wait_until(lambda: server.command(waiting).isdigit(), timeout_s=10)
+        pid = int(server.command(waiting))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert one.ask("release", key="k", hold="1").type == "ok"
+            assert server.command(f"{granted}{pid}") == "1"
+            assert wait_until(lambda: time.monotonic() - began > 2, timeout_s=10)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        reply = two.receive()
+        assert (reply.type, reply.error) == ("fail", "busy"), "the test did not get its moment"
+        assert acquire(one, "k", "3") == "ok", "nobody has it"
