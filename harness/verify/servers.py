@@ -138,13 +138,15 @@ def clock_jump(traits: Traits) -> Setup | None:
         return None
     target = "any-node" if traits.store == "redlock" else "primary"
     why = {
-        "redlock": "one clock of five is no majority",
+        "redlock": "a lock that all five granted outlives one clock that jumps, but a bare majority "
+        "depends on each of its clocks",
         "zookeeper": "sessions are counted by a clock that only goes up",
         "postgres": "an advisory lock has no time to live, so no clock can end it",
         "single": "a lock of a connection has no time to live, so no clock can end it",
     }
+    may = "grant belief write tokens" if traits.store == "redlock" else ""
     return Setup(
-        claims=claims(traits),
+        claims=claims(traits, may=may),
         why=why[traits.store],
         **lasting(traits, 6000, [500, 800]),
         faults=(fault("clock-jump", target, [1000, 1500], params={"offset_ms": 3_600_000}),),

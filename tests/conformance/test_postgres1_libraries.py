@@ -100,6 +100,7 @@ def test_a_lock_goes_with_the_session_that_the_server_ended(
     link = next(link for link in cluster.links if link.src == "w0")
     with opened(name, cluster, tmp_path, 0) as one, opened(name, cluster, tmp_path, 1) as two:
         assert acquire(one, key, "1") == "ok"
+        assert isinstance(server, Sessional)
         for session in server.sessions(link):
             server.end_session(link, session)
         assert acquire(two, key, "2", timeout_ms=10_000) == "ok"
