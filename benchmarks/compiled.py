@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.append(str(ROOT))  # at the end: what is compiled goes in front
 
 from harness.core.commands import built  # noqa: E402 - after the path to the project is set
 

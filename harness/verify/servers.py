@@ -138,8 +138,8 @@ def clock_jump(traits: Traits) -> Setup | None:
         return None
     target = "any-node" if traits.store == "redlock" else "primary"
     why = {
-        "redlock": "a lock that all five granted outlives one clock that jumps, but a bare majority "
-        "depends on each of its clocks",
+        "redlock": "one clock that jumps undoes no lock that all five granted, but one that a bare "
+        "majority did",
         "zookeeper": "sessions are counted by a clock that only goes up",
         "postgres": "an advisory lock has no time to live, so no clock can end it",
         "single": "a lock of a connection has no time to live, so no clock can end it",
