@@ -65,6 +65,8 @@ def scenario_data(
         "faults": [dict(one) for one in setup.faults],
         "run": {"time_ms": setup.time_ms, "recovery_ms": setup.recovery_ms},
     }
+    if setup.grant_ms is not None:
+        data["run"]["grant_ms"] = setup.grant_ms
     for part in ("backend", "client"):
         if not data[part]["options"]:
             del data[part]["options"]

@@ -45,14 +45,17 @@ PROPERTIES = (
         "progress",
         "it is granted again soon after",
         "recovery",
-        ("liveness", "recovery", "orphans"),
+        ("liveness", "recovery", "orphans", "availability"),
     ),
 )
 NAMES = tuple(one.name for one in PROPERTIES)
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """A situation for one library on one backend: the parts of its scenario, and the claims."""
+    """A situation for one library on one backend: the parts of its scenario, and the claims.
+
+    grant_ms: bound for a grant while a fault lasts (checker ``availability``); None: none is asked.
+    """
 
     claims: Mapping[str, Stance]
     why: str
@@ -60,6 +63,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Mapping[str, Any], ...] = ()
     time_ms: int = 6000
     recovery_ms: int = 6000
+    grant_ms: int | None = None
     backend_options: Mapping[str, Any] = {}
     client_options: Mapping[str, Any] = {}
 

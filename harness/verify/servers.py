@@ -249,6 +249,21 @@ def server_killed(traits: Traits) -> Setup | None:
     )
 
 
+def minority_away(traits: Traits) -> Setup | None:
+    """Only where servers without a leader decide: an election would be a part of the bound."""
+    if traits.store != "redlock":
+        return None
+    lease_ms = 1000
+    return Setup(
+        claims=claims(traits),
+        why="four servers of five are a majority, so the lock is granted as if nothing were wrong",
+        **lasting(traits, lease_ms, [20, 60], workers=3, acquire_timeout_ms=2000),
+        faults=(fault("node-kill", "any-node", [5500, 6000], when=""),),
+        time_ms=8000,
+        grant_ms=3 * lease_ms,
+    )
+
+
 def herd(traits: Traits) -> Setup | None:
     """Many clients with the shortest sections, and a server that is gone for a moment."""
     if traits.store not in ONE or traits.lease == "connection" or traits.store == "sentinel":
@@ -295,6 +310,10 @@ SERVER_LIVENESS = (
     Situation(
         name="server-killed", says="a server is killed and stays away for a while",
         kind="liveness", dimension="recovery", build=server_killed,
+    ),
+    Situation(
+        name="minority-away", says="one server of five is away for many leases",
+        kind="liveness", dimension="recovery", build=minority_away,
     ),
     Situation(
         name="herd", says="a dozen clients without a pause, and a restart under them",

@@ -82,6 +82,18 @@ def test_the_claims_follow_from_the_registry_entry() -> None:
     assert stance("kazoo", "zookeeper3", "write") == BREAKS
 
 
+def test_only_where_a_majority_decides_is_a_grant_asked_for_during_the_fault() -> None:
+    situation = SITUATIONS["minority-away"]
+    assert scenario_data(situation, traits_of("redis-py", "redis-single", "process")) is None
+    data = scenario_data(situation, traits_of("redlock-py", "redlock5", "process"))
+    assert data is not None
+    bound_ms, (shortest_ms, _) = data["run"]["grant_ms"], data["faults"][0]["duration_ms"]
+    assert data["workload"]["ttl_ms"] < bound_ms < shortest_ms, "else it would be UNKNOWN"
+    cell = blank(situation, traits_of("redlock-py", "redlock5", "process"), seed=1)
+    judge(cell, report(availability=Valid.FALSE))
+    assert (cell.seen["progress"], cell.verdict) == ("broken", "worse")
+
+
 def test_every_property_names_registered_checkers() -> None:
     for one in PROPERTIES:
         assert set(one.checkers) <= set(CHECKERS.names())
