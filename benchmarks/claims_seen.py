@@ -1,4 +1,4 @@
-"""Puts every library through every situation of ``verify`` and prints the table of docs/claims.md.
+"""Puts every library through every situation of ``verify`` and prints a table.
 
     python benchmarks/claims_seen.py                                # hours
     python benchmarks/claims_seen.py redis-py kazoo --jobs 3 --runtime process
@@ -6,7 +6,7 @@
 
 One ``lockhavoc verify LIBRARY --backend BACKEND --seed S --json`` each, in a process of its own, on
 the first backend of the library (--every-backend: on all).  What came out is kept in
-``store/claims.jsonl``, a line per library and backend; what is there is not run again.
+``store/claims.jsonl``, a line per library and backend; what is there and whole is not run again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.registries import LIBRARIES
+from harness.registries import BACKENDS, LIBRARIES
 from harness.verify import survey
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,18 +42,19 @@ def verified(library: str, backend: str, options: argparse.Namespace) -> dict[st
 
 
 def known() -> list[dict[str, Any]]:
-    """The rows with cells, in the order they were run."""
+    """The rows of verifications that came to their end, in the order they were run."""
     if not KNOWN.exists():
         return []
     rows = [json.loads(line) for line in KNOWN.read_text().splitlines()]
-    return [row for row in rows if row.get("document")]
+    return [row for row in rows if row.get("document") and not row["document"]["interrupted"]]
 
 
 def asked(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """(library, backend) in the order of the registry."""
     for library in options.libraries or survey.surveyed_libraries():
         if options.every_backend:
-            yield from ((library, backend) for backend in LIBRARIES.load(library).backends)
+            backends = LIBRARIES.load(library).backends
+            yield from ((library, backend) for backend in backends if backend in BACKENDS)
         else:
             yield library, survey.first_backend(library)
 
