@@ -96,14 +96,8 @@ def test_takeovers(run: SmallRun, ttl: int | None, bound: int) -> None:
     assert len(result.anomalies) == sum(late for _, _, late in expected)
 
 
-@many
-@given(
-    run=runs(fault_kinds="node-kill worker-pause", answers="ok fail fail fail info"),
-    kind=st.sampled_from(["ttl", "session", "none"]),
-    slack=st.integers(0, 4),
-    patience=st.integers(1, 8),
-)
-def test_refusals(run: SmallRun, kind: str, slack: int, patience: int) -> None:
+def refusals_agree(run: SmallRun, kind: str, slack: int, patience: int) -> None:
+    """Orphans finds just the refusals that the oracle finds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("checkers.orphans.SLACK_NS", slack * MS)
         patch.setattr("checkers.orphans.PATIENCE_NS", patience * MS)
@@ -114,6 +108,17 @@ def test_refusals(run: SmallRun, kind: str, slack: int, patience: int) -> None:
     event(f"refused alone: {len(expected)}")
     assert result.stats["violations"] == len(expected)
     assert (result.valid is Valid.FALSE) == bool(expected)
+
+
+@many
+@given(
+    run=runs(fault_kinds="node-kill worker-pause", answers="ok fail fail fail info"),
+    kind=st.sampled_from(["ttl", "session", "none"]),
+    slack=st.integers(0, 4),
+    patience=st.integers(1, 8),
+)
+def test_refusals(run: SmallRun, kind: str, slack: int, patience: int) -> None:
+    refusals_agree(run, kind, slack, patience)
 
 
 @many
@@ -154,16 +159,7 @@ def test_refusals_of_readers_and_writers(
     for act in run.acts:
         if act.f == "acquire":
             act.mode = pool.draw(st.sampled_from(["read", "read", "write"]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("checkers.orphans.SLACK_NS", slack * MS)
-        patch.setattr("checkers.orphans.PATIENCE_NS", patience * MS)
-        known = context(run, TTL, lease_kind=kind, recovery_ms_max=5)
-        result = Orphans().check(run.history(), known)
-    lasts = {"ttl": TTL, "session": 5, "none": None}[kind]
-    expected = brute.alone(run, lasts, slack=slack, patience=patience, ttl=kind == "ttl")
-    event(f"refused alone: {len(expected)}")
-    assert result.stats["violations"] == len(expected)
-    assert (result.valid is Valid.FALSE) == bool(expected)
+    refusals_agree(run, kind, slack, patience)
 
 
 @many
